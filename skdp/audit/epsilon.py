@@ -92,11 +92,6 @@ def audit_epsilon(
     AuditResult
         The bounds, the claim, and whether it is disproved.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For what cannot be audited and for bad parameters or tables, as `fit` does.
-
     Notes
     -----
     With the claim sound, the bounds exceed it with probability at most ``1 - confidence``. For

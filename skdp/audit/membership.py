@@ -86,11 +86,6 @@ def membership_inference(
     MembershipResult
         The curve, its figures with intervals, and their bounds.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For bad parameters or tables, and for what is no fitted classifier.
-
     Notes
     -----
     Bounds are given where :func:`skdp.reporting.privacy_statement` finds no leak, and hold if

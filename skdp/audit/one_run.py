@@ -75,11 +75,6 @@ def audit_in_one_run(
     AuditResult
         The bounds, the claim, and whether it is disproved.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For what cannot be audited, and for bad parameters or tables, as `fit` does.
-
     Notes
     -----
     With the claim sound and the assumptions met, the bounds exceed the claim with probability at

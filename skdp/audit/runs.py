@@ -61,16 +61,6 @@ def paying_parts(estimator: Any) -> list[Any]:
     return [part for part in private if id(part) not in inside]
 
 
-def _own_parameters(estimator: Any) -> set[str]:
-    # A search hands its own to all that it fits.
-    return set(estimator.get_params(deep=template_of(estimator) is estimator))
-
-
-def _private_parts(names: set[str]) -> list[str]:
-    """Return how the names of the parameters of private estimators begin."""
-    return sorted(name.removesuffix("accountant") for name in names if name.endswith("accountant"))
-
-
 class Without:
     """The lots, the model or a problem of a table in which rows are absent."""
 
@@ -159,9 +149,10 @@ class AuditedTable:
 
     def __init__(self, estimator: Any, table: Table, stream: RandomStream) -> None:
         run = self._run = uncharged(estimator)
-        names = _own_parameters(run)
-        # Of all that is drawn: noise, lots, candidates of a search.
-        self._states = {part + "random_state" for part in _private_parts(names)} & names
+        # Of all that is drawn: noise, lots, candidates of a search, which hands its own on.
+        names = set(run.get_params(deep=template_of(run) is run))
+        parts = [name.removesuffix("accountant") for name in names if name.endswith("accountant")]
+        self._states = {part + "random_state" for part in parts} & names
         self._given = table
         self.progress = StepsTold(lambda count: None)  # nobody watches
         self.plan: Any = _UNPLANNED

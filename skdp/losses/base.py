@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -121,6 +122,25 @@ def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
     return functions, tuple(map(float, numbers))
 
 
+def functions_named(name: str, *numbers: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a loss's method `scalar_functions`, by names in `losses/scalar.py` and of its own."""
+
+    def scalar_functions(loss: Any) -> tuple[Any, ...]:
+        """Return what kernels compute, and the numbers it takes."""
+        from skdp.losses import scalar  # whose import takes a second
+
+        return getattr(scalar, name), *(getattr(loss, number) for number in numbers)
+
+    return scalar_functions
+
+
+def norm_of_minimiser(product: float, lipschitz: float, penalty: float) -> float:
+    """Bound ||w|| where ``penalty ||w||^2 <= product`` and ``penalty ||w|| <= lipschitz``."""
+    if not penalty > 0:
+        raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
+    return min(math.sqrt(product / penalty), lipschitz / penalty) * ROUND_UP
+
+
 def check_n_classes(n_classes: int) -> None:
     """Refuse what is no number of classes."""
     if not isinstance(n_classes, Integral) or n_classes < 2:
@@ -177,10 +197,7 @@ class ScoreLoss(Loss):
 
         There penalty ||w||^2 = mean(-s l'(s)) <= kappa, and penalty ||w|| <= L.
         """
-        if not penalty > 0:
-            raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
-        by_product = math.sqrt(self._product_bound() / penalty)
-        return min(by_product, self.lipschitz(row_norm) / penalty) * ROUND_UP
+        return norm_of_minimiser(self._product_bound(), self.lipschitz(row_norm), penalty)
 
 
 class MarginLoss(ScoreLoss):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from skdp.losses._bounds import ROUND_UP, lambert_over_e, logistic_gradient_gap
-from skdp.losses.base import MarginLoss
+from skdp.losses.base import MarginLoss, functions_named
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,7 @@ class LogisticLoss(MarginLoss):
     curvature = 0.25
     slope_law = "logistic"
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import LOGISTIC
-
-        return (LOGISTIC,)
+    scalar_functions = functions_named("LOGISTIC")
 
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         r"""Return a bound on the distance of two records' gradients: 2B, or B G(WB) at ||w|| <= W.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from skdp.losses._bounds import ROUND_UP
-from skdp.losses.base import ScoreLoss, TargetKind
+from skdp.losses.base import ScoreLoss, TargetKind, functions_named
 
 
 class RealLoss(ScoreLoss):
@@ -79,11 +79,7 @@ class HuberLoss(_WideLoss):
         """The width."""
         return self.width
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import HUBER
-
-        return HUBER, self.width
+    scalar_functions = functions_named("HUBER", "width")
 
 
 @dataclass(frozen=True)
@@ -106,11 +102,7 @@ class PseudoHuberLoss(_WideLoss):
         """The width."""
         return self.width
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import PSEUDO_HUBER
-
-        return PSEUDO_HUBER, self.width
+    scalar_functions = functions_named("PSEUDO_HUBER", "width")
 
 
 @dataclass(frozen=True)
@@ -131,11 +123,7 @@ class ClippedSquaredLoss(_ResidualLoss):
     curvature = 1.0
     opposite = 0.0
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import CLIPPED_SQUARE
-
-        return (CLIPPED_SQUARE,)
+    scalar_functions = functions_named("CLIPPED_SQUARE")
 
 
 @dataclass(frozen=True)
@@ -178,11 +166,7 @@ class QuantileLoss(_WideLoss):
     def _root(self) -> float:  # type: ignore[override]
         return self.width * abs(self.quantile - 0.5)
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import QUANTILE
-
-        return QUANTILE, self.width, self.quantile
+    scalar_functions = functions_named("QUANTILE", "width", "quantile")
 
 
 @dataclass(frozen=True)
@@ -205,11 +189,7 @@ class PoissonLoss(RealLoss):
     opposite = 0.0
     piecewise_quadratic = False
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import POISSON
-
-        return (POISSON,)
+    scalar_functions = functions_named("POISSON")
 
     def _product_bound(self) -> float:
         # Of a count of 0, at the score -1; of others less, at scores above 0 up to .2044.

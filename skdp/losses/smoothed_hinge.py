@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.losses.base import MarginLoss
+from skdp.losses.base import MarginLoss, functions_named
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,7 @@ class SmoothedHingeLoss(MarginLoss):
             )
         object.__setattr__(self, "half_width", float(self.half_width))
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import SMOOTHED_HINGE
-
-        return SMOOTHED_HINGE, self.half_width
+    scalar_functions = functions_named("SMOOTHED_HINGE", "half_width")
 
     @property
     def curvature(self) -> float:

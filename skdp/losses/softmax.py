@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses._bounds import ROUND_UP, lambert_over_e
-from skdp.losses.base import Loss, TargetKind, check_n_classes
+from skdp.losses.base import Loss, TargetKind, check_n_classes, functions_named, norm_of_minimiser
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,7 @@ class SoftmaxLoss(Loss):
         """Number K of scores."""
         return self.n_classes
 
-    def scalar_functions(self) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
-        from skdp.losses.scalar import SOFTMAX
-
-        return SOFTMAX, self.n_classes
+    scalar_functions = functions_named("SOFTMAX", "n_classes")
 
     def value(self, scores: ArrayLike, codes: ArrayLike) -> NDArray[np.float64]:
         """Return the loss of each row of ``scores`` (n, n_classes) with its class in ``codes``."""
@@ -100,7 +96,5 @@ class SoftmaxLoss(Loss):
         # With d_k = s_y - s_k over the K - 1 other classes, f = sum d_k e^-d_k / (1 + sum e^-d_k),
         # and f >= v iff sum (d_k - v) e^-d_k >= v; each term is at most e^-(v + 1), so that the
         # largest f solves v e^v = (K - 1) / e.
-        if not penalty > 0:
-            raise ValueError(f"penalty must be positive for a minimiser to exist, got {penalty}.")
-        by_product = math.sqrt(lambert_over_e(self.n_classes - 1.0) / penalty)
-        return min(by_product, self.lipschitz(row_norm) / penalty) * ROUND_UP
+        largest = lambert_over_e(self.n_classes - 1.0)
+        return norm_of_minimiser(largest, self.lipschitz(row_norm), penalty)

@@ -11,11 +11,7 @@ from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_mechanism
 from skdp.mechanisms.laplace import laplace_accuracy, laplace_mechanism
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
-from skdp.mechanisms.selection import (
-    exponential_mechanism,
-    permute_and_flip,
-    report_noisy_max,
-)
+from skdp.mechanisms.selection import exponential_mechanism, permute_and_flip, report_noisy_max
 from skdp.mechanisms.sparse_vector import SparseVector
 from skdp.mechanisms.stopping import RandomStopping
 from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases

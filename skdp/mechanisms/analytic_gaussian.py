@@ -25,11 +25,6 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
         Standard deviation of the noise on each coordinate. It meets the target and exceeds the
         exact minimum by less than 1e-9 of it.
 
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range.
-
     See Also
     --------
     analytic_gaussian_epsilon : What a given noise scale costs, as epsilon.
@@ -72,11 +67,6 @@ def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1
         Epsilon in nats, an upper bound tight to 1e-9 relative (1e-12 absolute near zero); zero
         when delta alone covers the whole total variation distance.
 
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range.
-
     Notes
     -----
     Inverts the exact profile of Balle and Wang (2018), Theorem 8.
@@ -112,11 +102,6 @@ def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1
         Delta in (0, 1], an upper bound tight to 1e-9 relative. Values below the smallest normal
         float are reported as that float.
 
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range.
-
     Notes
     -----
     The exact profile of Balle and Wang (2018), Theorem 8.
@@ -151,11 +136,6 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     -------
     float
         ``sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon``.
-
-    Raises
-    ------
-    ValueError
-        If a parameter lies outside its range, ``epsilon >= 1`` included.
 
     See Also
     --------

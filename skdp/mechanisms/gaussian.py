@@ -86,16 +86,6 @@ def gaussian_mechanism(
     random_state : None, int, RandomState or RandomStream, default=None
         Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
 
-    Returns
-    -------
-    ndarray of float64
-        The noisy value.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     References
     ----------
     Balle & Wang (2018), Theorem 8 and Algorithm 1.

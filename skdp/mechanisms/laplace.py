@@ -38,16 +38,6 @@ def laplace_mechanism(
     random_state : None, int, RandomState or RandomStream, default=None
         Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
 
-    Returns
-    -------
-    ndarray of float64
-        The noisy value.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Examples
     --------
     >>> from skdp.mechanisms import laplace_mechanism
@@ -98,11 +88,6 @@ def laplace_accuracy(
     -------
     float
         The error; of discrete noise a whole number.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range.
 
     Notes
     -----

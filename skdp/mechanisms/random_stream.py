@@ -331,11 +331,6 @@ def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStrea
     context : bytes
         Mixed into all seeded streams; see :meth:`RandomStream.from_seed`.
 
-    Returns
-    -------
-    RandomStream
-        The stream.
-
     Raises
     ------
     ValueError

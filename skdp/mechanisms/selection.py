@@ -24,12 +24,7 @@ from skdp.parameters import plain_arguments
 
 @plain_arguments
 def permute_and_flip(
-    scores: Any,
-    epsilon: float,
-    sensitivity: float,
-    stream: RandomStream,
-    *,
-    monotone: bool = False,
+    scores: Any, epsilon: float, sensitivity: float, stream: RandomStream, *, monotone: bool = False
 ) -> int:
     """Choose an index by permute-and-flip: never worse than the exponential mechanism.
 
@@ -50,16 +45,6 @@ def permute_and_flip(
         Source of randomness.
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
-
-    Returns
-    -------
-    int
-        An index.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -83,12 +68,7 @@ def permute_and_flip(
 
 @plain_arguments
 def exponential_mechanism(
-    scores: Any,
-    epsilon: float,
-    sensitivity: float,
-    stream: RandomStream,
-    *,
-    monotone: bool = False,
+    scores: Any, epsilon: float, sensitivity: float, stream: RandomStream, *, monotone: bool = False
 ) -> int:
     """Choose an index with probability proportional to ``e^(epsilon score / (2 sensitivity))``.
 
@@ -109,16 +89,6 @@ def exponential_mechanism(
         Source of randomness.
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
-
-    Returns
-    -------
-    int
-        An index.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Examples
     --------
@@ -169,11 +139,6 @@ def report_noisy_max(
     -------
     int
         An index. The noisy scores must not be released.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Examples
     --------

@@ -158,16 +158,11 @@ class SparseVector:
             excess = _exact(value) - _exact(threshold)
             noise = discrete_laplaces(self._stream, self._scale, 1)[0]
             is_above = round(excess / self._grid) + noise >= self._threshold_noise
-            noted = note_release(
-                "SparseVector",
-                np.array([float(excess)]),
-                np.array([is_above]),
-                self._sensitivity,
-                float(self._scale * self._grid),
-                norm=np.inf,
-            )
-            self._positives_left -= bool(noted[0])
-            return bool(noted[0])
+            seen = np.array([float(excess)]), np.array([is_above])
+            scale = float(self._scale * self._grid)
+            (noted,) = note_release("SparseVector", *seen, self._sensitivity, scale, norm=np.inf)
+            self._positives_left -= bool(noted)
+            return bool(noted)
 
     @property
     def positives_left(self) -> int:

@@ -30,11 +30,6 @@ class RandomStopping:
         Shape ``eta > -1``: 0 is the logarithmic distribution, 1 the geometric one. Infinite for a
         Poisson number, the only one that may be 0.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Notes
     -----
     With ``gamma`` in (0, 1], the chance of k runs is proportional to

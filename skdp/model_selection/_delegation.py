@@ -79,11 +79,6 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
             Rows; if they are private, so is the result.
         y : array-like
             Labels.
-
-        Returns
-        -------
-        float
-            The score that `scoring` names.
         """
         _has("score")(self)
         check_is_fitted(self)
@@ -106,21 +101,10 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         return int(self.best_estimator_.n_features_in_)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata of `fit` reach the estimator.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing.
-        """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        """Return how metadata of `fit` reach the estimator."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=fits)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -47,18 +47,14 @@ class ShowsResults(BaseEstimator):
         """Return the candidates with their scores where these were released: of each run, if so."""
         points = self.candidates_["params"]
         scores = np.asarray(getattr(self, "noisy_scores_", ()))
-        return [
-            ("", "parameters", "noisy scores" if scores.size else "", ""),
-            *(
-                (
-                    str(number),
-                    _said(point),
-                    ", ".join(f"{score:.4g}" for score in scores[number :: len(points)]),
-                    "chosen" if number == self.best_index_ else "",
-                )
-                for number, point in enumerate(points)
-            ),
+        found: list[tuple[str, ...]] = [
+            ("", "parameters", "noisy scores" if scores.size else "", "")
         ]
+        for number, point in enumerate(points):
+            own = ", ".join(f"{score:.4g}" for score in scores[number :: len(points)])
+            chosen = "chosen" if number == self.best_index_ else ""
+            found.append((str(number), _said(point), own, chosen))
+        return found
 
 
 def _said(point: dict[str, Any]) -> str:

@@ -80,9 +80,8 @@ class Search:
     ) -> Job:
         """Return a run of a candidate; `label` is unlike that of any other run."""
         candidate = self.candidates[number]
-        copy = prepare_fit(
-            candidate.estimator, candidate.steps, fit, self.plan.design.adjacency, self.labels
-        )
+        given = (self.plan.design.adjacency, self.labels)
+        copy = prepare_fit(candidate.estimator, candidate.steps, fit, *given)
         key = self.stream.spawn(label).words(4).tobytes()
         return Job(copy, candidate.steps, train, test, key, self.stream.seeded, keep)
 
@@ -144,12 +143,8 @@ def _random_stopping(search: Search) -> Choice:
     drawn = search.stream.spawn("candidates").uniform(runs) * len(search.candidates)
     numbers = drawn.astype(int)
     outcomes = search.compare(numbers.tolist(), "run", keep=True)
-    scores = np.array(
-        [
-            search.noisy(np.array([outcome.total]), f"score {place}")[0]
-            for place, outcome in enumerate(outcomes)
-        ]
-    )
+    totals = (np.array([outcome.total]) for outcome in outcomes)
+    scores = np.array([search.noisy(one, f"score {k}")[0] for k, one in enumerate(totals)])
     # Ties, which real numbers do not have, are broken by a coin of each run's own.
     coins = search.stream.spawn("ties").uniform(runs)
     best = int(np.lexsort((coins, scores))[-1])
@@ -192,11 +187,8 @@ def _select(search: Search, totals: np.ndarray, n_scored: int) -> tuple[int, np.
         return int(np.argmax(noisy)), noisy / max(n_scored, 1)
     # Under add-remove, a record can only raise sums, or only lower them.
     monotone = design.adjacency == "add-remove"
-    stream = search.stream.spawn("selection")
-    return (
-        permute_and_flip(totals, design.selection_epsilon, 1.0, stream, monotone=monotone),
-        None,
-    )
+    given = (totals, design.selection_epsilon, 1.0, search.stream.spawn("selection"))
+    return permute_and_flip(*given, monotone=monotone), None
 
 
 _METHODS: dict[str, Callable[[Search], Choice]] = {

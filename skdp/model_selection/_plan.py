@@ -20,17 +20,12 @@ from skdp.accounting import (
     RepeatAndSelectEvent,
     RepeatedEvent,
 )
+from skdp.accounting.analysis import costs_no_more, with_noise
 from skdp.accounting.numerics import gaussian_profile
 from skdp.choices import Adjacency
 from skdp.exceptions import CalibrationError
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
-from skdp.model_selection._escrow import (
-    PLANNING_MARGIN,
-    costs_no_more,
-    dominating_event,
-    with_margin,
-)
-from skdp.model_selection._steps import Fit, PrivateStep, plan_fit
+from skdp.model_selection._steps import PLANNING_MARGIN, Fit, PrivateStep, plan_fit
 
 # The search for the inner epsilon ends when it is known to this relative accuracy.
 _ACCURACY = 1e-3
@@ -209,7 +204,7 @@ def _plan_with(design: Design, epsilon: float) -> PricedSearch:
     if design.refit:
         refit_epsilon = design.refit_factor * epsilon
         refits = tuple(
-            _fit(design, steps, refit_epsilon, design.n_rows) for steps in design.candidates
+            _fit(design, each, refit_epsilon, design.n_rows) for each in design.candidates
         )
         event = _append(event, _choose_afterwards(refits))
     return PricedSearch(design, event, epsilon, fits, refits, _score_noise(design, epsilon))
@@ -233,7 +228,9 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
         # One run concerns a record by the training of one candidate, or by the score.
         runs = dict.fromkeys([*(fit.event for fit in fits.values()), score])
         return RepeatAndSelectEvent(_one_of(tuple(runs)), design.mean, design.shape)
-    selection = _selection_event(design, epsilon)
+    selection: Event = PureDPEvent(design.selection_epsilon)
+    if design.noisy_scores:
+        selection = GaussianEvent(_score_multiplier(design, epsilon))
     if design.method != "cv":
         size = design.train_sizes[0]
         trained = _compose(Counter(fits[number, size].event for number in design.runs))
@@ -251,11 +248,8 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
 
 
 def _compose(counts: Counter[Event]) -> Event:
-    return ComposedEvent(
-        tuple(
-            event if times == 1 else RepeatedEvent(event, times) for event, times in counts.items()
-        )
-    )
+    each = (event if n == 1 else RepeatedEvent(event, n) for event, n in counts.items())
+    return ComposedEvent(tuple(each))
 
 
 def _one_of(events: tuple[Event, ...]) -> Event:
@@ -269,24 +263,16 @@ def _append(event: Event, later: Event) -> Event:
 
 
 def _choose_afterwards(fits: tuple[Fit, ...]) -> Event:
-    """Return an event for a fit of the candidate that the search will have chosen.
-
-    The choice depends on the rows through released results, so that the largest of several
-    composed profiles would not do: one event has to dominate all of them, or the guarantee that
-    they have in common stands for them.
-    """
-    dominating = dominating_event([fit.event for fit in fits])
-    if dominating is not None:
-        return dominating
-    return ApproxDPEvent(
-        max(fit.guarantee[0] for fit in fits), max(fit.guarantee[1] for fit in fits)
-    )
-
-
-def _selection_event(design: Design, epsilon: float) -> Event:
-    if design.noisy_scores:
-        return GaussianEvent(_score_multiplier(design, epsilon))
-    return PureDPEvent(design.selection_epsilon)
+    """Return an event for a fit of the candidate that the search will have chosen."""
+    # The choice depends on the rows through released results, so that the largest of several
+    # composed profiles would not do: one event has to dominate all of them, or the guarantee that
+    # they have in common stands for them.
+    events = [fit.event for fit in fits]
+    for candidate in events:
+        if all(costs_no_more(event, candidate) for event in events):
+            return candidate
+    epsilons, deltas = zip(*(fit.guarantee for fit in fits), strict=True)
+    return ApproxDPEvent(max(epsilons), max(deltas))
 
 
 def _score_multiplier(design: Design, epsilon: float) -> float:
@@ -294,9 +280,8 @@ def _score_multiplier(design: Design, epsilon: float) -> float:
     if design.method == "random-stopping":
         return analytic_gaussian_sigma(epsilon, design.fit_delta)
     whole = design.method != "cv" and not design.refit
-    return analytic_gaussian_sigma(
-        design.selection_epsilon, design.delta if whole else design.fit_delta
-    )
+    delta = design.delta if whole else design.fit_delta
+    return analytic_gaussian_sigma(design.selection_epsilon, delta)
 
 
 def _score_noise(design: Design, epsilon: float) -> float:
@@ -317,12 +302,10 @@ def _check_columns_do_not_matter(plan: PricedSearch) -> None:
     wide = _plan_with(wider, plan.fit_epsilon)
     pairs = [(wide.fits[key], fit) for key, fit in plan.fits.items()]
     pairs += zip(wide.refits, plan.refits, strict=True)
-    # Either may be the dearer one. Both have the margin, half of which is allowed for rounding.
-    if not all(
-        costs_no_more(one.event, with_margin(other.event, PLANNING_MARGIN / 2))
-        and costs_no_more(other.event, with_margin(one.event, PLANNING_MARGIN / 2))
-        for one, other in pairs
-    ):
+    pairs += [pair[::-1] for pair in pairs]  # either may be the dearer one
+    # Both have the margin, half of which is allowed for rounding.
+    less_noise = 1.0 - PLANNING_MARGIN / 2
+    if not all(costs_no_more(one.event, with_noise(dear.event, less_noise)) for one, dear in pairs):
         raise ValueError(
             "The price of a private step depends on its number of columns, which is not known "
             "before the steps ahead of it have run."

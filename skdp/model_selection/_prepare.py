@@ -33,17 +33,13 @@ def prepare_fit(
             "accountant": Escrow(event, adjacency, step.label, plan.unit),
             "verbose": 0,
         }
-        if step.estimator.get_params(deep=False).get("classes", ...) is None:
+        given = step.estimator.get_params(deep=False)
+        if given.get("classes", ...) is None:
             wanted["classes"] = classes
-        if step.estimator.get_params(deep=False).get("data_norm", ...) is None:
+        if given.get("data_norm", ...) is None:
             wanted["data_norm"] = 1.0  # the search has warned already
-        copy.set_params(
-            **{
-                step.parameter(name): value
-                for name, value in wanted.items()
-                if step.parameter(name) in own
-            }
-        )
+        named = {step.parameter(name): value for name, value in wanted.items()}
+        copy.set_params(**{key: value for key, value in named.items() if key in own})
     for _, part in parts_of(copy):
         # Their number and order would tell which candidates were tried.
         if hasattr(part, "set_callbacks"):
@@ -78,14 +74,8 @@ def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: b
         if not is_private(part):
             continue
         own = originals[name].get_params(deep=False)
-        set_known(
-            part,
-            **{
-                parameter: own[parameter]
-                for parameter in ("accountant", "random_state", "classes", "data_norm", "verbose")
-                if parameter in own
-            },
-        )
+        changed = ("accountant", "random_state", "classes", "data_norm", "verbose")
+        set_known(part, **{key: own[key] for key in changed if key in own})
         if not refitted:  # chosen by its score, in which the noise has had a say
             vars(part).pop("_coef_noise_", None)
         if hasattr(part, "privacy_spent_"):

@@ -104,11 +104,6 @@ class RowScorer:
             Labels.
         shares : ndarray of shape (n_samples,) or None, default=None
             What each row counts, such as 1/k if it is one of the k rows of a unit; None is 1.
-
-        Returns
-        -------
-        float
-            The sum.
         """
         return self._total_by(self._way(estimator, X), estimator, X, y, shares)
 
@@ -232,11 +227,6 @@ def make_row_scorer(
     -------
     RowScorer
         To be given as ``scoring=`` to a private search.
-
-    Raises
-    ------
-    ValueError
-        If the bounds are not finite with lower < upper, or the method is another one.
 
     Examples
     --------

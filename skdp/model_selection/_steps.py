@@ -16,10 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
+from skdp.accounting.analysis import with_noise
 from skdp.budget.planning import ask_plan
 from skdp.exceptions import CalibrationError, SkdpError
 from skdp.inputs import public_error
-from skdp.model_selection._escrow import PLANNING_MARGIN, with_margin
 from skdp.pipelines import containers, first_step, walk
 from skdp.reporting.steps import classify_step
 from skdp.silence import around_runs
@@ -28,6 +28,8 @@ from skdp.silence import around_runs
 SET_BY_THE_SEARCH = ("epsilon", "delta", "accountant", "random_state", "adjacency")
 _REQUIRED = ("epsilon", "delta", "accountant")
 
+# Fits are accounted for with so much less noise, so that rounding cannot make the real ones dearer.
+PLANNING_MARGIN = 1e-9
 # Relative epsilon of a private transformer, where the final step has 1.
 _TRANSFORMER_WEIGHT = 0.25
 
@@ -82,12 +84,9 @@ def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
     """Return what the verdicts on the parts of candidates take for granted, each once."""
-    found = [
-        classify_step(part).assumption
-        for estimator in estimators
-        for _, part in parts_of(estimator)
-    ]
-    return tuple(text for text in dict.fromkeys(found) if text)
+    parts = (part for estimator in estimators for _, part in parts_of(estimator))
+    found = dict.fromkeys(classify_step(part).assumption for part in parts)
+    return tuple(text for text in found if text)
 
 
 def bounds_of_rows(estimator: Any, bound: float | None) -> Iterator[tuple[Any, float | None]]:
@@ -110,11 +109,8 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
     for first in firsts.values():
         parts = [type(part) for _, part, _ in walk(first) if not isinstance(part, str)]
         own = [part.__module__.startswith("skdp.") for part in parts]
-        if (
-            not own
-            or not all(own)
-            or any(vars(part).get("_learns_from_rows", True) for part in parts)
-        ):
+        learns = any(vars(part).get("_learns_from_rows", True) for part in parts)
+        if not own or not all(own) or learns:
             continue
         try:
             with around_runs():  # what it says by the way may depend on rows
@@ -176,9 +172,8 @@ def is_routed() -> bool:
 
 def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
     """Refuse a candidate of which a private step would not be told whose rows are whose."""
-    if not is_routed() and any(
-        not isinstance(part, Pipeline) for part in containers(estimator).values()
-    ):
+    others = [part for part in containers(estimator).values() if not isinstance(part, Pipeline)]
+    if others and not is_routed():
         raise ValueError(
             "groups= reaches the steps of a ColumnTransformer or FeatureUnion by metadata routing "
             "only: sklearn.set_config(enable_metadata_routing=True)."
@@ -256,7 +251,7 @@ def plan_fit(
             )
         if by_unit:  # what an escrow holds the fit to, where the plan does not depend on it
             planned = replace(planned, unit="group")
-        events.append(with_margin(planned.event, PLANNING_MARGIN))
+        events.append(with_noise(planned.event, 1.0 - PLANNING_MARGIN))
         epsilons.append(step_epsilon)
         plans.append(planned)
     return Fit(tuple(events), tuple(epsilons), each_delta, tuple(plans))

@@ -18,18 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.losses.weighted import with_weights
 from skdp.models.class_weights import weigh_rows
+from skdp.models.protocol import Index, Weights
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
-from skdp.solvers import (
-    LayerSums,
-    RegularisedObjective,
-    Rows,
-    run_steps,
-    sum_gradients,
-    wide_sums,
-)
-
-Weights = NDArray[np.float64]
+from skdp.solvers import LayerSums, RegularisedObjective, Rows, run_steps, sum_gradients, wide_sums
 
 # Row norms are bounded by 1 up to a few rounding errors; every bound below includes this margin.
 _ROUNDING = 1.0 + 1e-12
@@ -58,9 +50,7 @@ class LinearProblem:
     def _wide(self) -> LayerSums | None:
         return wide_sums(self.rows, self.loss)
 
-    def sum_clipped(
-        self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
-    ) -> None:
+    def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> None:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
         if self._wide is not None:
             self._wide.add(weights, out, index, clip)

@@ -19,13 +19,12 @@ from skdp.choices import Activation, Clipping
 from skdp.losses.base import Loss, kernel_arguments
 from skdp.models.class_weights import weigh_rows
 from skdp.models.network_bounds import NearStart
+from skdp.models.protocol import Index, Weights
 from skdp.models.units import ScaledUnits
 from skdp.once import cached_property
 from skdp.row_sources import RowSource
 from skdp.solvers import Layers, LayerSums, Rows
 from skdp.threads import one_blas_thread
-
-Weights = NDArray[np.float64]
 
 # Added to a gradient's norm before it is divided by, in scaled units (Bu et al. 2023): much longer
 # gradients get the clipping norm, much shorter ones keep their order of length.
@@ -229,9 +228,7 @@ class NetworkProblem:
         dtype = np.float64 if by_entries else self.rows.dtype
         return LayerSums(self.rows, model.loss, model.layers, dtype, model.start, most_rows)
 
-    def sum_clipped(
-        self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
-    ) -> int:
+    def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> int:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
 
         Returned is how many were no longer than that before.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skdp.models.units import ScaledUnits
 
 Weights = NDArray[np.float64]
-Index = NDArray[np.int64]
+Index = NDArray[np.int64] | None  # numbers of rows; None for all
 
 
 class Problem(Protocol):
@@ -40,9 +40,7 @@ class Problem(Protocol):
     def run_steps(self) -> Callable[..., None] | None:
         """Take many noisy steps in one call; None where they have to be taken one by one."""
 
-    def sum_clipped(
-        self, weights: Weights, index: Index | None, clip: float, out: Weights
-    ) -> int | None:
+    def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> int | None:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
 
         Returned is how many were no longer than that before, if the model counts them.

@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.models.linear import LinearModel, LinearProblem
-from skdp.models.units import ScaledUnits
+from skdp.models.protocol import Index, Weights
 from skdp.solvers import Rows, sum_expected_gradients
-
-Weights = NDArray[np.float64]
 
 # What gradients in the variances are multiplied by before both are cut and get the same noise.
 CURVATURE_GAIN = 3.0
+
+
+def _of_linear(name: str) -> Any:
+    return property(lambda self: getattr(self.linear, name), doc=f"`{name}` of the linear model.")
 
 
 @dataclass(frozen=True)
@@ -48,46 +50,19 @@ class VariationalModel:
     facts = frozenset({"linear"})
     heaviest = 1.0
     class_weights = None
-
-    @property
-    def by_unit(self) -> bool:
-        """Whether a record is one row of an id."""
-        return self.linear.by_unit
-
-    @property
-    def rows_per_unit(self) -> int:
-        """Public number of rows that are used of each unit at most."""
-        return self.linear.rows_per_unit
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of scores that a row gets."""
-        return self.linear.n_outputs
-
-    @property
-    def units(self) -> ScaledUnits:
-        """What a unit of the scaled problem is in the user's."""
-        return self.linear.units
-
-    @property
-    def n_parts(self) -> int:
-        """Number of problems solved side by side: two labels are one, more are one each."""
-        return self.linear.n_parts
+    by_unit = _of_linear("by_unit")
+    rows_per_unit = _of_linear("rows_per_unit")
+    units = _of_linear("units")
+    n_features = _of_linear("n_features")
+    n_outputs = _of_linear("n_outputs")
+    n_parts = _of_linear("n_parts")
+    n_weights_per_output = _of_linear("n_weights_per_output")  # means, and as many curvatures
+    smoothness = _of_linear("smoothness")  # in the means at given variances
 
     @property
     def name(self) -> str:
         """What messages call the loss."""
         return f"a Gaussian posterior with {self.linear.name}"
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.linear.n_features
-
-    @property
-    def n_weights_per_output(self) -> int:
-        """Number of features, plus one for the intercept; each has a mean and a curvature."""
-        return self.linear.n_weights_per_output
 
     @property
     def n_weights(self) -> int:
@@ -99,11 +74,6 @@ class VariationalModel:
         """Bound on the norm of one record's gradient."""
         norm = self.linear.row_norm
         return self.linear.lipschitz * math.hypot(1.0, 0.25 * CURVATURE_GAIN * norm)
-
-    @property
-    def smoothness(self) -> float:
-        """Lipschitz constant of one record's gradient in the means at given variances."""
-        return self.linear.smoothness
 
     @property
     def _start(self) -> float:
@@ -175,9 +145,7 @@ class VariationalProblem:
 
     run_steps = None
 
-    def sum_clipped(
-        self, weights: Weights, index: NDArray[np.int64] | None, clip: float, out: Weights
-    ) -> None:
+    def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> None:
         """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
         (means,), curvatures = self.model.split(weights)
         variances = self.model.variances(curvatures)[0]

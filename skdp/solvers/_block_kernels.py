@@ -15,6 +15,12 @@ from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_p
 from skdp.solvers._dense_kernels import prefetch_rows
 from skdp.solvers._prefetch import AHEAD
 
+Array = np.ndarray
+# Weights of all layers, shapes of their matrices, code of the activation, and value of the biases.
+Network = tuple[Array, Array, int, float]
+# Targets, weights of rows or none, row numbers or none, and the first place in these.
+Labels = tuple[Array, Array, Array, int]
+
 RELU, TANH = 1, 2  # any other code: identity
 PER_LAYER, NORMALIZE = 1, 2  # any other code: flat
 
@@ -85,20 +91,12 @@ def add_start(start: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
-def gather_dense(
-    matrix: np.ndarray,
-    scale: np.ndarray,
-    gain: float,
-    bias: float,
-    index: np.ndarray,
-    first: int,
-    values: np.ndarray,
-    squares: np.ndarray,
-) -> None:
+def gather_dense(rows: Any, place: tuple[Array, int], values: Array, squares: Array) -> None:
     """Write scaled rows and their constant column, and the squares of the norms of what is written.
 
     Rows are positions in ``index`` from ``first`` on, or row numbers themselves when it is empty.
     """
+    (matrix, scale, gain, bias), (index, first) = rows, place
     d, end = matrix.shape[1], first + values.shape[0]
     for k in range(values.shape[0]):
         i = first + k
@@ -113,18 +111,9 @@ def gather_dense(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
-def gather_sparse(
-    matrix: tuple[np.ndarray, np.ndarray, np.ndarray],
-    scale: np.ndarray,
-    gain: float,
-    bias: float,
-    index: np.ndarray,
-    first: int,
-    values: np.ndarray,
-    squares: np.ndarray,
-) -> None:
+def gather_sparse(rows: Any, place: tuple[Array, int], values: Array, squares: Array) -> None:
     """Write scaled rows of a CSR matrix, as for dense ones."""
-    data, indices, indptr = matrix
+    ((data, indices, indptr), scale, gain, bias), (index, first) = rows, place
     d = values.shape[1] - 1
     for k in range(values.shape[0]):
         i = index[first + k] if index.size > 0 else first + k
@@ -171,19 +160,12 @@ def tanh(x: float) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
-def forward(
-    weights: np.ndarray,
-    shapes: np.ndarray,
-    block: Any,
-    filled: int,
-    count: int,
-    code: int,
-    bias: float,
-) -> None:
+def forward(network: Network, block: Any, filled: int, count: int) -> None:
     """Compute values of all layers and scores from gathered rows.
 
     Of the rows of the block, ``filled`` are multiplied and ``count`` are wanted.
     """
+    weights, shapes, code, bias = network
     last = len(shapes) - 1
     for layer in range(last + 1):
         values = matrix_of(block.numbers, block.shapes, layer)
@@ -197,20 +179,13 @@ def forward(
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def backward(
-    weights: np.ndarray,
-    shapes: np.ndarray,
-    block: Any,
-    filled: int,
-    count: int,
-    code: int,
-    clipping: tuple[int, float, float, float, float],
-    tiny: float,
-    total: np.ndarray,
+    network: Network, block: Any, filled: int, count: int, clipping: Any, tiny: float, total: Array
 ) -> int:
     """Compute errors of all layers from slopes, cut them and write the sum of the gradients.
 
     Returned is how many needed no cutting; `find_factors` says what ``clipping`` holds.
     """
+    weights, shapes, code, _ = network
     n_layers = len(shapes)
     for layer in range(n_layers - 1, 0, -1):
         errors = matrix_of(block.numbers, block.shapes, n_layers + layer)
@@ -220,9 +195,7 @@ def backward(
         outputs, columns = matrix.shape
         multiply(errors, False, matrix, False, before, (filled, columns - 1, outputs))
         derive(before[:count], values[:count], code, block.squares[1, layer - 1])
-    within = find_factors(
-        block.squares[0], block.squares[1], block.shares, count, *clipping, block.factors
-    )
+    within = find_factors(block, count, clipping)
     for layer in range(n_layers):
         errors = matrix_of(block.numbers, block.shapes, n_layers + layer)
         values = matrix_of(block.numbers, block.shapes, layer)
@@ -235,23 +208,14 @@ def backward(
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def softmax_slopes(
-    tag: np.ndarray,
-    numbers: Any,
-    scores: np.ndarray,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    index: np.ndarray,
-    first: int,
-    want_values: bool,
-    scratch: np.ndarray,
-    squares: np.ndarray,
-    shares: np.ndarray,
+    loss: Any, block: Any, scores: Array, labels: Labels, want_values: bool
 ) -> float:
     """Turn scores into slopes, with the squares of their norms; return the sum of the losses.
 
-    Their weights, by which the sum counts them, are copied to ``shares``.
+    Their weights, by which the sum counts them, are copied to the block's shares.
     """
-    total = 0.0
+    targets, row_weight, index, first = labels
+    scratch, shares, squares, total = block.scores, block.shares, block.squares[1, -1], 0.0
     for k in range(scores.shape[0]):
         i = index[first + k] if index.size > 0 else first + k
         shares[k] = row_weight[i] if row_weight.size > 0 else 1.0
@@ -273,21 +237,10 @@ def softmax_slopes(
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
-def score_slopes(
-    tag: np.ndarray,
-    numbers: Any,
-    scores: np.ndarray,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    index: np.ndarray,
-    first: int,
-    want_values: bool,
-    scratch: np.ndarray,
-    squares: np.ndarray,
-    shares: np.ndarray,
-) -> float:
+def score_slopes(loss: Any, block: Any, scores: Array, labels: Labels, want_values: bool) -> float:
     """Do the same for losses of one score."""
-    total = 0.0
+    (tag, numbers), (targets, row_weight, index, first) = loss, labels
+    shares, squares, total = block.shares, block.squares[1, -1], 0.0
     for k in range(scores.shape[0]):
         i = index[first + k] if index.size > 0 else first + k
         shares[k] = row_weight[i] if row_weight.size > 0 else 1.0
@@ -321,31 +274,22 @@ def derive(errors: np.ndarray, values: np.ndarray, code: int, squares: np.ndarra
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
-def find_factors(
-    value_squares: np.ndarray,
-    error_squares: np.ndarray,
-    shares: np.ndarray,
-    count: int,
-    code: int,
-    clip: float,
-    target: float,
-    floor: float,
-    limit: float,
-    factors: np.ndarray,
-) -> int:
+def find_factors(block: Any, count: int, clipping: tuple[int, float, float, float, float]) -> int:
     """Write what shrinks each record's gradient of each layer to ``target``; -1 drops a record.
 
-    Weights ``shares`` come on top. Returned is how many were no longer than ``clip``. Squares from
-    ``limit`` on drop a record.
+    Weights come on top. Returned is how many were no longer than ``clip``. Squares from ``limit``
+    on drop a record.
     """
+    code, clip, target, floor, limit = clipping
+    squares, shares, factors = block.squares, block.shares, block.factors
     layers, within = factors.shape[0], 0
     for k in range(count):
         square = 0.0
         for layer in range(layers):
-            square += value_squares[layer, k] * error_squares[layer, k]
+            square += squares[0, layer, k] * squares[1, layer, k]
         norm, kept = math.sqrt(square), True
         for layer in range(layers):
-            a, e = value_squares[layer, k], error_squares[layer, k]
+            a, e = squares[0, layer, k], squares[1, layer, k]
             bound, factor = target, 1.0
             if code == PER_LAYER:
                 norm, bound = math.sqrt(a * e), target / math.sqrt(layers)

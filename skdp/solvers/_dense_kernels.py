@@ -12,6 +12,12 @@ from skdp.losses.elementary import FAST, INNER, OUTER, STRICT, keep_short, stay_
 from skdp.losses.scalar import in_terms_of, loss_slope
 from skdp.solvers._prefetch import prefetch
 
+Array = np.ndarray
+# A matrix, scales of its rows, the value of their constant column, targets, and weights or none.
+Data = tuple[Any, Array, float, Array, Array]
+# Tag and numbers of a loss, the norm that gradients are cut to, and scratch memory.
+Options = tuple[Array, Any, float, tuple[Array, Array]]
+
 # A block of rows is at most so many rows, and so many bytes unless four rows are more.
 LARGEST_BLOCK = 64
 CACHE_BYTES = 16384
@@ -126,20 +132,7 @@ def slopes_in_place(
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def accumulate(
-    X: np.ndarray,
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    weights: np.ndarray,
-    index: np.ndarray,
-    start: int,
-    stop: int,
-    tag: np.ndarray,
-    numbers: Any,
-    clip: float,
-    scratch: tuple[np.ndarray, np.ndarray],
-    out: np.ndarray,
+    data: Data, weights: Array, index: Array, start: int, stop: int, options: Options, out: Array
 ) -> None:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
 
@@ -147,13 +140,13 @@ def accumulate(
     that fits in the first-level cache is read from memory once and used twice. A clipped gradient
     counts ``row_weight`` times; once if that is empty.
     """
+    X, scale, intercept, targets, row_weight = data
+    tag, numbers, clip, (numbers_of, members) = options
     keep_short()
-    d = X.shape[1]
-    gather, weighted = index.size > 0, row_weight.size > 0
+    d, gather, weighted = X.shape[1], index.size > 0, row_weight.size > 0
     bias = weights[d] * intercept if intercept > 0.0 else 0.0
     # Scaled rows have norm at most one: most slopes are cleared without looking at the row.
     longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
-    numbers_of, members = scratch
     part, slopes = numbers_of[:d], numbers_of[d:]
     labels = numbers_of[d + members.size :]
     size = LARGEST_BLOCK

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from skdp.losses.elementary import FAST, INNER, OUTER
 from skdp.losses.scalar import softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, prefetch_rows, row_norm
+from skdp.solvers._dense_kernels import LARGE, Array, Data, Options, prefetch_rows, row_norm
 from skdp.solvers._prefetch import AHEAD
 
 
@@ -47,25 +46,14 @@ def clip_factor(slopes: np.ndarray, norm: float, clip: float) -> float:
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def accumulate_softmax(
-    X: np.ndarray,
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    weights: np.ndarray,
-    index: np.ndarray,
-    start: int,
-    stop: int,
-    tag: np.ndarray,
-    numbers: Any,
-    clip: float,
-    scratch: tuple[np.ndarray, np.ndarray],
-    out: np.ndarray,
+    data: Data, weights: Array, index: Array, start: int, stop: int, options: Options, out: Array
 ) -> None:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
 
     As for losses of one score; ``scratch`` holds the scores.
     """
+    X, scale, intercept, targets, row_weight = data
+    _, numbers, clip, scratch = options
     d = X.shape[1]
     scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size

@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.solvers.objective import RegularisedObjective
+from skdp.solvers.rows import Index, Vector
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.int64]
 Solve = Callable[[Vector], Vector]
 
 # The Hessian is formed up to this many weights and multiplications; beyond, systems are solved by
@@ -38,8 +36,8 @@ def newton(
     weights: Vector,
     target: float,
     *,
-    rows: Index | None = None,
-    sample: Index | None = None,
+    rows: Index = None,
+    sample: Index = None,
     max_iter: int = 100,
 ) -> Vector:
     """Return weights at which the norm of the gradient over ``rows`` is at most ``target``.
@@ -88,7 +86,7 @@ def newton(
 
 
 def _descend(
-    objective: RegularisedObjective, weights: Vector, target: float, rows: Index | None
+    objective: RegularisedObjective, weights: Vector, target: float, rows: Index
 ) -> Vector:
     """Do the same by accelerated gradient descent, in at most as many steps as are proved.
 
@@ -135,7 +133,7 @@ def _step(
     gradient: Vector,
     direction: Vector,
     best: float,
-    rows: Index | None,
+    rows: Index,
 ) -> tuple[Vector, Vector]:
     """Return the end of a step along minus ``direction`` and the gradient there."""
     slope = -float(gradient @ direction)
@@ -154,7 +152,7 @@ def _step(
     return new, objective.gradient(new, rows)
 
 
-def _inverse(objective: RegularisedObjective, weights: Vector, rows: Index | None) -> Solve:
+def _inverse(objective: RegularisedObjective, weights: Vector, rows: Index) -> Solve:
     """Return the function that applies (or approximates) the inverse Hessian over ``rows``."""
     count = objective.rows.n_rows if rows is None else rows.size
     size = weights.size

@@ -7,14 +7,13 @@ its number of stored entries and not the number of columns.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from skdp.losses.elementary import INNER, OUTER, STRICT
 from skdp.losses.scalar import in_terms_of, loss_slope, softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, SMALL, TINY
+from skdp.solvers._dense_kernels import LARGE, SMALL, TINY, Array, Data, Options
 from skdp.solvers._dense_softmax import clip_factor
 from skdp.solvers._prefetch import AHEAD, prefetch
 
@@ -82,26 +81,15 @@ def row_product(
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def accumulate(
-    matrix: Matrix,
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    weights: np.ndarray,
-    index: np.ndarray,
-    start: int,
-    stop: int,
-    tag: np.ndarray,
-    numbers: Any,
-    clip: float,
-    scratch: tuple[np.ndarray, np.ndarray],
-    out: np.ndarray,
+    data: Data, weights: Array, index: Array, start: int, stop: int, options: Options, out: Array
 ) -> None:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
 
     Rows are positions in ``index``, or row numbers themselves when it is empty.
     """
-    data, indices, indptr = matrix
+    matrix, scale, intercept, targets, row_weight = data
+    tag, numbers, clip, _ = options
+    entries, indices, indptr = matrix
     last = weights.size - 1
     gather, weighted = index.size > 0, row_weight.size > 0
     bias = weights[last] * intercept if intercept > 0.0 else 0.0
@@ -118,39 +106,28 @@ def accumulate(
         slope = in_terms_of(tag, loss_slope(tag, numbers, entry, targets[i]), targets[i])
         share = row_weight[i] if weighted else 1.0
         if abs(slope) * longest > clip:
-            norm = row_norm(data, begin, end, scale[i], intercept)
+            norm = row_norm(entries, begin, end, scale[i], intercept)
             if abs(slope) * norm > clip:
                 slope = math.copysign(clip / norm, slope)
         slope *= share
         coefficient = slope * scale[i]
         for e in range(begin, end):
-            out[indices[e]] += coefficient * data[e]
+            out[indices[e]] += coefficient * entries[e]
         if intercept > 0.0:
             out[last] += slope * intercept
 
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def accumulate_softmax(
-    matrix: Matrix,
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    weights: np.ndarray,
-    index: np.ndarray,
-    start: int,
-    stop: int,
-    tag: np.ndarray,
-    numbers: Any,
-    clip: float,
-    scratch: tuple[np.ndarray, np.ndarray],
-    out: np.ndarray,
+    data: Data, weights: Array, index: Array, start: int, stop: int, options: Options, out: Array
 ) -> None:
     """Add to ``out`` the clipped softmax gradients of rows ``start`` to ``stop``.
 
     As :func:`accumulate`; ``scratch`` holds the scores.
     """
-    data, indices, indptr = matrix
+    matrix, scale, intercept, targets, row_weight = data
+    _, numbers, clip, scratch = options
+    entries, indices, indptr = matrix
     scores = scratch[0][: int(numbers[0])]
     stride = weights.size // scores.size
     gather, weighted = index.size > 0, row_weight.size > 0
@@ -171,12 +148,12 @@ def accumulate_softmax(
         softmax_in_place(scores, targets[i], False)
         factor = 1.0
         if clip_factor(scores, longest, clip) < 1.0:
-            norm = row_norm(data, begin, end, scale[i], intercept)
+            norm = row_norm(entries, begin, end, scale[i], intercept)
             factor = clip_factor(scores, norm, clip)
         for k in range(scores.size):
             slope = share * (factor * scores[k])
             base = k * stride
             for e in range(begin, end):
-                out[base + indices[e]] += (slope * scale[i]) * data[e]
+                out[base + indices[e]] += (slope * scale[i]) * entries[e]
             if intercept > 0.0:
                 out[base + stride - 1] += slope * intercept

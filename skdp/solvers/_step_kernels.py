@@ -12,13 +12,16 @@ from numba.extending import overload
 
 from skdp.losses.elementary import FAST, OUTER, STRICT
 from skdp.losses.scalar import find_functions
-from skdp.solvers import _dense_kernels, _dense_softmax, _sparse_kernels
+from skdp.solvers._dense_kernels import Data, Options
+from skdp.solvers.gradients import accumulate_kernel
 
 # Any other code is descent with momentum.
 ADAM = 1
 
 # Weights, first moment, second moment, average, total averaging weight, number of steps.
 State = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+# Of lots row numbers and offsets; of each step noise, learning rate and weight in the average.
+Steps = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
@@ -74,13 +77,8 @@ def accumulate_rows(*args: Any) -> None:
 
 @overload(accumulate_rows)
 def _accumulate_rows(*args: Any) -> Callable[..., None]:
-    matrix, tag = args[0], args[9]
-    dense, softmax = isinstance(matrix, types.Array), find_functions(tag).family == "softmax"
-    kernel: Any
-    if dense:
-        kernel = _dense_softmax.accumulate_softmax if softmax else _dense_kernels.accumulate
-    else:
-        kernel = _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
+    (matrix, *_), *_, (tag, *_), _ = args
+    kernel: Any = accumulate_kernel(not isinstance(matrix, types.Array), find_functions(tag).family)
 
     def call(*args: Any) -> None:
         kernel(*args)
@@ -90,47 +88,17 @@ def _accumulate_rows(*args: Any) -> Callable[..., None]:
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def run_steps(
-    matrix: Any,
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    row_weight: np.ndarray,
-    tag: np.ndarray,
-    numbers: Any,
-    clip: float,
-    index: np.ndarray,
-    offsets: np.ndarray,
-    noise: np.ndarray,
-    rates: np.ndarray,
-    averaging: np.ndarray,
-    rule: np.ndarray,
-    state: State,
-    scratch: tuple[np.ndarray, np.ndarray],
-    total: np.ndarray,
+    data: Data, options: Options, steps: Steps, rule: np.ndarray, state: State, total: np.ndarray
 ) -> bool:
     """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
 
     Returned is whether all sums were finite.
     """
+    index, offsets, noise, rates, averaging = steps
     weights, finite = state[0], True
     for t in range(rates.size):
         total[:] = 0.0
-        accumulate_rows(
-            matrix,
-            scale,
-            intercept,
-            targets,
-            row_weight,
-            weights,
-            index,
-            offsets[t],
-            offsets[t + 1],
-            tag,
-            numbers,
-            clip,
-            scratch,
-            total,
-        )
+        accumulate_rows(data, weights, index, offsets[t], offsets[t + 1], options, total)
         for j in range(total.size):
             finite &= math.isfinite(total[j])
             total[j] += noise[t, j]

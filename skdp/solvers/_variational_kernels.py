@@ -11,6 +11,8 @@ from numba import njit
 from skdp.losses.elementary import FAST, INNER, OUTER
 from skdp.losses.scalar import logistic_curvature, logistic_slope
 
+Array = np.ndarray
+
 
 @njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def expected_slopes(
@@ -51,19 +53,14 @@ def clipped_slopes(
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def accumulate_dense(
-    X: Any,
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    means: np.ndarray,
-    variances: np.ndarray,
-    index: np.ndarray,
-    gain: float,
-    rule: Any,
-    clip: float,
-    out: np.ndarray,
+    data: Any, posterior: tuple[Array, Array], index: Array, options: Any, out: Array
 ) -> None:
-    """Add to the two rows of ``out`` what the rows ``index`` give, each cut to ``clip``."""
+    """Add to the two rows of ``out`` what the rows ``index`` give, each cut to ``clip``.
+
+    `posterior` holds means and variances of weights, `options` the gain, the rule and the clip.
+    """
+    X, scale, intercept, targets = data
+    (means, variances), (gain, rule, clip) = posterior, options
     d = X.shape[1]
     for i in index:
         r = scale[i]
@@ -93,26 +90,17 @@ def accumulate_dense(
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def accumulate_sparse(
-    matrix: tuple[np.ndarray, np.ndarray, np.ndarray],
-    scale: np.ndarray,
-    intercept: float,
-    targets: np.ndarray,
-    means: np.ndarray,
-    variances: np.ndarray,
-    index: np.ndarray,
-    gain: float,
-    rule: Any,
-    clip: float,
-    out: np.ndarray,
+    data: Any, posterior: tuple[Array, Array], index: Array, options: Any, out: Array
 ) -> None:
     """Do for CSR rows what :func:`accumulate_dense` does."""
-    data, indices, indptr = matrix
+    (entries, indices, indptr), scale, intercept, targets = data
+    (means, variances), (gain, rule, clip) = posterior, options
     d = means.size - 1  # of the intercept, if any
     for i in index:
         r = scale[i]
         mean, variance, squares, fourths = 0.0, 0.0, 0.0, 0.0
         for e in range(indptr[i], indptr[i + 1]):
-            v = r * data[e]
+            v = r * entries[e]
             square = v * v
             mean += v * means[indices[e]]
             variance += square * variances[indices[e]]
@@ -125,7 +113,7 @@ def accumulate_sparse(
         products = (mean, variance, squares + square, fourths + square * square)
         slope, curvature = clipped_slopes(products, targets[i], gain, rule, clip)
         for e in range(indptr[i], indptr[i + 1]):
-            v = r * data[e]
+            v = r * entries[e]
             out[0, indices[e]] += slope * v
             out[1, indices[e]] += curvature * (v * v)
         if intercept > 0.0:

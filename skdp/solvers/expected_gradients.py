@@ -6,12 +6,9 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.solvers.gradients import check_index, check_shape
-from skdp.solvers.rows import Rows
-
-Array = NDArray[np.float64]
+from skdp.solvers.rows import Index, Rows, Vector
 
 # Nodes of the quadrature over a margin.
 _NODES = 12
@@ -19,10 +16,10 @@ _NODES = 12
 
 def sum_expected_gradients(
     rows: Rows,
-    means: Array,
-    variances: Array,
-    out: Array,
-    index: NDArray[np.int64] | None,
+    means: Vector,
+    variances: Vector,
+    out: Vector,
+    index: Index,
     clip: float,
     gain: float,
 ) -> None:
@@ -53,22 +50,20 @@ def sum_expected_gradients(
 
 
 def _sum_part(
-    means: Array, variances: Array, clip: float, gain: float, part: Rows, chosen: Any
-) -> Array:
+    means: Vector, variances: Vector, clip: float, gain: float, part: Rows, chosen: Any
+) -> Vector:
     from skdp.solvers import _variational_kernels as kernels
 
     own = np.zeros((2, means.size))
     kernel: Any = kernels.accumulate_sparse if part.is_sparse else kernels.accumulate_dense
     chosen = np.arange(part.n_rows) if chosen is None else chosen
-    kernel(
-        *(part.matrix, part.row_scale, part.intercept_value, part.targets, means, variances),
-        *(chosen, float(gain), _hermite_rule(), float(clip), own),
-    )
+    data = (part.matrix, part.row_scale, part.intercept_value, part.targets)
+    kernel(data, (means, variances), chosen, (float(gain), _hermite_rule(), float(clip)), own)
     return own.ravel()
 
 
 @cache
-def _hermite_rule() -> tuple[Array, Array]:
+def _hermite_rule() -> tuple[Vector, Vector]:
     """Return nodes and weights of expectations over a standard normal variable."""
     nodes, shares = np.polynomial.hermite_e.hermegauss(_NODES)
     return nodes, shares / shares.sum()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdp.solvers.objective import RegularisedObjective
+from skdp.solvers.rows import Vector
 
 
 def gradient_descent(
     objective: RegularisedObjective,
     steps: int,
-    step_sizes: float | NDArray[np.float64],
+    step_sizes: float | Vector,
     radius: float = math.inf,
-) -> NDArray[np.float64]:
+) -> Vector:
     """Return the last of so many iterates from zero, each projected onto the ball of the radius.
 
     Nothing depends on the data but the iterates, so the sensitivity of the last one follows from

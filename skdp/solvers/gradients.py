@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, evaluate, kernel_arguments
 from skdp.row_sources import RowSource
-from skdp.solvers.rows import TARGETS, Rows
+from skdp.solvers.rows import TARGETS, Index, Rows, Vector
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
 CHUNK = 1 << 16
@@ -48,12 +48,17 @@ def check_targets(rows: Rows, loss: Loss) -> Any:
     return arguments
 
 
-def scratch_for(rows: Rows, n_outputs: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the scratch memory that the kernels of these rows and this loss need."""
+def kernel_inputs(rows: Rows, arguments: Any, n_outputs: int, clip: float) -> tuple[Any, Any]:
+    """Return rows in memory, and a loss with a clip, as the kernels of sums take them."""
+    functions, numbers = arguments
+    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
     # A block has at most 64 rows and is filled up to a multiple of four.
     block = 68
-    numbers = 0 if rows.is_sparse else rows.n_features + 2 * block
-    return np.empty(numbers + n_outputs), np.empty(block, dtype=np.int64)
+    size = n_outputs + (0 if rows.is_sparse else rows.n_features + 2 * block)
+    scratch = np.empty(size), np.empty(block, dtype=np.int64)
+    # Norms are sums in the order of their terms, and may be rounded down.
+    within = clip / (1.0 + 0.5 * rows.n_columns * 1.2e-16)
+    return data, (functions.tag, numbers, within, scratch)
 
 
 def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
@@ -64,23 +69,18 @@ def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
     return index
 
 
-def check_shape(name: str, array: NDArray[np.float64], size: int) -> None:
+def check_shape(name: str, array: Vector, size: int) -> None:
     """Refuse an array beyond whose end kernels would read or write."""
     if array.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
 
 
-def within_rounding(clip: float, rows: Rows) -> float:
-    """Return a clip that keeps to another where norms are sums in the order of their terms."""
-    return clip / (1.0 + 0.5 * rows.n_columns * 1.2e-16)
-
-
 def sum_gradients(
     rows: Rows,
     loss: Loss,
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    index: NDArray[np.int64] | None = None,
+    weights: Vector,
+    out: Vector,
+    index: Index = None,
     clip: float = math.inf,
     values: bool = False,
 ) -> float:
@@ -102,7 +102,7 @@ def sum_gradients(
     >>> total.round(6), round(value, 4)
     (array([-0.12, -0.16]), 1.3863)
     """
-    functions, numbers = check_targets(rows, loss)
+    arguments = check_targets(rows, loss)
     size = rows.n_weights(loss.n_outputs)
     check_shape("weights", weights, size)
     check_shape("out", out, size)
@@ -111,43 +111,30 @@ def sum_gradients(
     index = None if index is None else check_index(index, rows.n_rows)
     if isinstance(rows.matrix, RowSource):
         return _sum_parts(rows, loss, weights, out, index, clip, values)
-    _add_gradients(rows, functions, numbers, weights, out, index, clip)
+    _add_gradients(rows, arguments, weights, out, index, clip)
     return _sum_losses(rows, loss, weights, index) if values else 0.0
 
 
 def _add_gradients(
-    rows: Rows,
-    functions: Any,
-    numbers: tuple[float, ...],
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    index: NDArray[np.int64] | None,
-    clip: float,
+    rows: Rows, arguments: Any, weights: Vector, out: Vector, index: Index, clip: float
 ) -> None:
     """Add the gradients of rows in memory."""
-    kernel = accumulate_kernel(rows.is_sparse, functions.family)
-    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
-    scratch = scratch_for(rows, weights.size // rows.n_columns)
-    options = (functions.tag, numbers, within_rounding(clip, rows), scratch)
+    kernel = accumulate_kernel(rows.is_sparse, arguments[0].family)
+    data, options = kernel_inputs(rows, arguments, weights.size // rows.n_columns, clip)
     if index is not None:
-        kernel(*data, weights, index, 0, index.size, *options, out)
+        kernel(data, weights, index, 0, index.size, options, out)
         return
     chunk = _sparse_chunk(rows) if rows.is_sparse else CHUNK
     for start in range(0, rows.n_rows, chunk):
         stop = min(start + chunk, rows.n_rows)
         part = out if rows.n_rows <= chunk else np.zeros_like(out)
-        kernel(*data, weights, ALL_ROWS, start, stop, *options, part)
+        kernel(data, weights, ALL_ROWS, start, stop, options, part)
         if part is not out:
             out += part
 
 
 def _sum_parts(
-    rows: Rows,
-    loss: Loss,
-    weights: NDArray[np.float64],
-    out: NDArray[np.float64],
-    index: NDArray[np.int64] | None,
-    *options: Any,
+    rows: Rows, loss: Loss, weights: Vector, out: Vector, index: Index, *options: Any
 ) -> float:
     """Do the same part by part."""
     total = 0.0
@@ -158,15 +145,13 @@ def _sum_parts(
 
 
 def _sum_part(
-    loss: Loss, weights: NDArray[np.float64], options: Any, part: Rows, chosen: Any
-) -> tuple[float, NDArray[np.float64]]:
+    loss: Loss, weights: Vector, options: Any, part: Rows, chosen: Any
+) -> tuple[float, Vector]:
     own = np.zeros_like(weights)
     return sum_gradients(part, loss, weights, own, chosen, *options), own
 
 
-def _sum_losses(
-    rows: Rows, loss: Loss, weights: NDArray[np.float64], index: NDArray[np.int64] | None
-) -> float:
+def _sum_losses(rows: Rows, loss: Loss, weights: Vector, index: Index) -> float:
     """Return the sum of the losses, each as often as its row's weight says."""
     plain: Any = loss.kernel_loss
     total = 0.0
@@ -181,10 +166,8 @@ def _sum_losses(
 
 
 def _sparse_chunk(rows: Rows) -> int:
-    """Return how many sparse rows to add up one by one before their sum is added.
-
-    Kernels of sparse rows have no blocks of their own, and errors of a plain sum grow like its
-    length. Many columns of few entries make the sums of chunks the larger part of the work.
-    """
+    """Return how many sparse rows to add up one by one before their sum is added."""
+    # Kernels of sparse rows have no blocks of their own, and errors of a plain sum grow like its
+    # length. Many columns of few entries make the sums of chunks the larger part of the work.
     entries = max(rows.matrix[0].size / max(rows.n_rows, 1), 1.0)
     return int(min(max(rows.n_columns / entries, SPARSE_CHUNK), 16.0 * SPARSE_CHUNK))

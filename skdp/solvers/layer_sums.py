@@ -19,10 +19,8 @@ from skdp.losses.base import Loss
 from skdp.once import cached_property
 from skdp.row_sources import RowSource
 from skdp.solvers.gradients import ALL_ROWS, check_index, check_shape, check_targets
-from skdp.solvers.rows import Rows
+from skdp.solvers.rows import Index, Rows, Vector
 from skdp.threads import share_out
-
-Weights = NDArray[np.float64]
 
 # Blocks whose sums are kept until they are added up, and numbers in them unless two have more.
 _MOST_KEPT = 16
@@ -104,9 +102,10 @@ class _Memory(NamedTuple):
 
     numbers: NDArray[Any]
     shapes: NDArray[np.int64]
-    squares: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    squares: Vector
+    factors: Vector
+    shares: Vector
+    scores: Vector  # of one row
 
 
 class _Block:
@@ -120,9 +119,8 @@ class _Block:
         views = _split(numbers, shapes)
         self.values, self.errors = views[:n_layers], views[n_layers:]
         self.squares = np.empty((2, n_layers, size))
-        factors = np.empty((n_layers, size))
-        self.memory = _Memory(numbers, np.array(shapes), self.squares, factors, np.empty(size))
-        self.scores = np.empty(layers.shapes[-1][0])
+        of_rows = (np.empty((n_layers, size)), np.empty(size), np.empty(layers.shapes[-1][0]))
+        self.memory = _Memory(numbers, np.array(shapes), self.squares, *of_rows)
 
 
 class LayerSums:
@@ -150,7 +148,7 @@ class LayerSums:
         loss: Loss,
         layers: Layers,
         dtype: Any,
-        start: Weights | None = None,
+        start: Vector | None = None,
         most_rows: int = 0,
     ) -> None:
         self.rows, self.layers = rows, layers
@@ -176,9 +174,9 @@ class LayerSums:
 
     def add(
         self,
-        weights: Weights,
-        out: Weights | None,
-        index: NDArray[np.int64] | None = None,
+        weights: Vector,
+        out: Vector | None,
+        index: Index = None,
         clip: float = math.inf,
         values: bool = False,
     ) -> tuple[int, float]:
@@ -204,11 +202,7 @@ class LayerSums:
         return self._add_in_memory(self.rows, index, out, clip, values)
 
     def _add_parts(
-        self,
-        weights: Weights,
-        out: Weights | None,
-        index: NDArray[np.int64] | None,
-        *options: Any,
+        self, weights: Vector, out: Vector | None, index: Index, *options: Any
     ) -> tuple[int, float]:
         """Do what `add` does part by part."""
         recipe = (self._given, self.layers, self.dtype, self._start, self._most_rows)
@@ -222,12 +216,7 @@ class LayerSums:
         return total, math.fsum(values)
 
     def _add_in_memory(
-        self,
-        rows: Rows,
-        index: NDArray[np.int64] | None,
-        out: Weights | None,
-        clip: float,
-        values: bool,
+        self, rows: Rows, index: Index, out: Vector | None, clip: float, values: bool
     ) -> tuple[int, float]:
         count = rows.n_rows if index is None else index.size
         if count == 0:
@@ -266,7 +255,7 @@ class LayerSums:
             self._kept = np.empty((at_once, self.layers.n_weights), self.dtype)
         return at_once
 
-    def _add_kept(self, n_blocks: int, out: Weights) -> None:
+    def _add_kept(self, n_blocks: int, out: Vector) -> None:
         add, kept = self._kernels.add_blocks, self._kept[:n_blocks]
 
         def add_range(k: int) -> None:
@@ -294,18 +283,19 @@ class LayerSums:
             block = _Block(self.layers, self.dtype)
         layers, kernels = self.layers, self._kernels
         gather = kernels.gather_sparse if rows.is_sparse else kernels.gather_dense
-        place = (index, first, block.values[0][:count], block.squares[0, 0])
-        gather(rows.matrix, rows.row_scale, layers.gain, layers.bias, *place)
+        given = (rows.matrix, rows.row_scale, layers.gain, layers.bias)
+        gather(given, (index, first), block.values[0][:count], block.squares[0, 0])
         # Leftovers of earlier blocks included, or just the rows.
         filled = layers.block if self._whole_blocks else count
-        shared = (self._weights, self._shapes, block.memory, filled, count, self._activation)
-        kernels.forward(*shared, layers.bias)
+        network = (self._weights, self._shapes, self._activation, layers.bias)
+        shared = (network, block.memory, filled, count)
+        kernels.forward(*shared)
         functions, numbers = self._loss
         softmax = functions.family == "softmax"
         slopes = kernels.softmax_slopes if softmax else kernels.score_slopes
-        targets = (rows.targets, rows.kernel_weight, index, first, want_values)
-        scores = (block.errors[-1][:count], *targets, block.scores, block.squares[1, -1])
-        losses = slopes(functions.tag, numbers, *scores, block.memory.shares)
+        labels = (rows.targets, rows.kernel_weight, index, first)
+        scores = block.errors[-1][:count]
+        losses = slopes((functions.tag, numbers), block.memory, scores, labels, want_values)
         within = 0
         if total is not None:
             clipping = (_CLIPPINGS[layers.clipping], *clips, layers.floor, self._limits[0])
@@ -315,8 +305,8 @@ class LayerSums:
 
 
 def _add_part(
-    recipe: Any, weights: Weights, wanted: bool, options: Any, part: Rows, chosen: Any
-) -> tuple[int, float, Weights | None]:
+    recipe: Any, weights: Vector, wanted: bool, options: Any, part: Rows, chosen: Any
+) -> tuple[int, float, Vector | None]:
     own = np.zeros_like(weights) if wanted else None
     return (*LayerSums(part, *recipe).add(weights, own, chosen, *options), own)
 

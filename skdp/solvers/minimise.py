@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.solvers._newton import newton
 from skdp.solvers.objective import RegularisedObjective
-
-Vector = NDArray[np.float64]
+from skdp.solvers.rows import Vector
 
 # The stopping test is this much stricter than the promise, to cover rounding in the test itself.
 _SAFETY = 0.9

@@ -16,9 +16,7 @@ from skdp.once import cached_property
 from skdp.row_sources import RowSource
 from skdp.solvers.gradients import check_shape, check_targets, sum_gradients
 from skdp.solvers.layer_sums import LayerSums, wide_sums
-from skdp.solvers.rows import Rows
-
-Vector = NDArray[np.float64]
+from skdp.solvers.rows import Index, Rows, Vector
 
 
 def smallest_tolerance(
@@ -90,36 +88,33 @@ class RegularisedObjective:
         tilt_norm = 0.0 if self.tilt is None else float(np.linalg.norm(self.tilt))
         return smallest_tolerance(self.loss, self.rows.row_norm_bound, self.penalty, tilt_norm)
 
-    def value_and_gradient(
-        self, weights: Vector, index: NDArray[np.int64] | None = None
-    ) -> tuple[float, Vector]:
+    def value_and_gradient(self, weights: Vector, index: Index = None) -> tuple[float, Vector]:
         """Return the objective and its gradient."""
         count = self._count(index)
         gradient = np.zeros(self.n_weights)
         clipped = self._clip < math.inf
         value = self._add_gradients(weights, gradient, index, not clipped)
         if clipped:
-            value = self._clipped_values(weights, index)
+            # Kernels know the base loss only.
+            value = sum(self._map_parts(RegularisedObjective._part_values, weights, index))
         value = value / count + 0.5 * self.penalty * float(weights @ weights)
         if self.tilt is not None:
             value += float(self.tilt @ weights)
         return value, self._regularise(gradient, count, weights)
 
-    def gradient(self, weights: Vector, index: NDArray[np.int64] | None = None) -> Vector:
+    def gradient(self, weights: Vector, index: Index = None) -> Vector:
         """Return the gradient alone; see :meth:`value_and_gradient`."""
         count = self._count(index)
         gradient = np.zeros(self.n_weights)
         self._add_gradients(weights, gradient, index, False)
         return self._regularise(gradient, count, weights)
 
-    def _count(self, index: NDArray[np.int64] | None) -> float:
+    def _count(self, index: Index) -> float:
         """Return the divisor of the mean."""
         rows = self.rows
         return rows.n_units if index is None else index.size * rows.n_units / rows.n_rows
 
-    def _add_gradients(
-        self, weights: Vector, out: Vector, index: NDArray[np.int64] | None, values: bool
-    ) -> float:
+    def _add_gradients(self, weights: Vector, out: Vector, index: Index, values: bool) -> float:
         if self._wide is not None:
             return self._wide.add(weights, out, index, self._clip, values)[1]
         return sum_gradients(self.rows, self.loss, weights, out, index, self._clip, values)
@@ -132,11 +127,8 @@ class RegularisedObjective:
             gradient += self.tilt
         return gradient
 
-    def _clipped_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
-        """Return the sum of clipped losses; the kernels know the base loss only."""
-        return sum(self._map_parts(RegularisedObjective._part_values, weights, index))
-
-    def _part_values(self, weights: Vector, index: NDArray[np.int64] | None) -> float:
+    def _part_values(self, weights: Vector, index: Index) -> float:
+        """Return the sum of clipped losses."""
         loss: Any = self.loss.unweighted
         total = 0.0
         for block, targets, shares in self.rows.blocks(index):
@@ -144,13 +136,11 @@ class RegularisedObjective:
             total += float((shares * values).sum())
         return total
 
-    def _map_parts(
-        self, method: Callable[..., Any], given: Any, index: NDArray[np.int64] | None
-    ) -> Iterator[Any]:
+    def _map_parts(self, method: Callable[..., Any], given: Any, index: Index) -> Iterator[Any]:
         """Call a method of the objective of each part of the rows, and return what it gives."""
         return self.rows.map_parts(partial(_of_part, self.loss, method, given), index)
 
-    def hessian(self, weights: Vector, index: NDArray[np.int64] | None = None) -> NDArray:
+    def hessian(self, weights: Vector, index: Index = None) -> NDArray:
         """Return the (generalised) Hessian, at least ``penalty`` times the identity."""
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
@@ -164,7 +154,7 @@ class RegularisedObjective:
         matrix.flat[:: self.n_weights + 1] += self.penalty
         return matrix
 
-    def _part_hessian(self, weights: Vector, index: NDArray[np.int64] | None) -> NDArray:
+    def _part_hessian(self, weights: Vector, index: Index) -> NDArray:
         outputs, columns = self.loss.n_outputs, self.rows.n_columns
         total = np.zeros((outputs, columns, outputs, columns))
         memory = np.empty(0)
@@ -178,9 +168,7 @@ class RegularisedObjective:
                     total[a, :, b, :] += _weighted_gram(block, weight, memory)
         return total
 
-    def hessian_operator(
-        self, weights: Vector, index: NDArray[np.int64] | None = None
-    ) -> Callable[[Vector], Vector]:
+    def hessian_operator(self, weights: Vector, index: Index = None) -> Callable[[Vector], Vector]:
         """Return the function that multiplies the Hessian at ``weights`` by a vector.
 
         The curvature of every row in memory is computed once; the Hessian is never formed.
@@ -199,7 +187,7 @@ class RegularisedObjective:
 
         return multiply
 
-    def _part_product(self, given: Any, index: NDArray[np.int64] | None) -> Vector:
+    def _part_product(self, given: Any, index: Index) -> Vector:
         weights, vector, curvatures = given
         direction = vector.reshape(self.loss.n_outputs, self.rows.n_columns)
         product = np.zeros(direction.shape)
@@ -214,10 +202,9 @@ class RegularisedObjective:
         return product.reshape(-1)
 
     def _curvature(self, block: Any, weights: Vector, targets: NDArray) -> NDArray:
-        """Return what the second derivatives of each row's loss in its scores are made of.
+        """Return second derivatives of each row's loss in its only score, (n, 1).
 
-        For losses of one score the derivatives themselves, (n, 1); for softmax the probabilities p,
-        (n, K), of the matrix ``diag(p) - p p^T``.
+        For softmax the probabilities p, (n, K), of the matrix ``diag(p) - p p^T``.
         """
         loss: Any = self.loss.unweighted
         table = weights.reshape(self.loss.n_outputs, -1)
@@ -239,9 +226,7 @@ class RegularisedObjective:
         return -curvature[:, a] * curvature[:, b]
 
 
-def _of_part(
-    loss: Loss, method: Callable[..., Any], given: Any, part: Rows, chosen: NDArray[np.int64] | None
-) -> Any:
+def _of_part(loss: Loss, method: Callable[..., Any], given: Any, part: Rows, chosen: Index) -> Any:
     return method(RegularisedObjective(part, loss, 0.0), given, chosen)
 
 

@@ -16,6 +16,10 @@ from scipy import sparse
 from skdp.losses.base import TargetKind
 from skdp.row_sources import RowSource
 
+Vector = NDArray[np.float64]
+# Numbers of rows; None for all.
+Index = NDArray[np.int64] | None
+
 TARGETS = {
     "signs": "labels -1 and +1 (int8)",
     "codes": "class codes (int32)",
@@ -71,7 +75,7 @@ def _as_scipy_has(matrix: Any, n_features: int) -> Any:
     return sparse.csr_matrix(matrix, shape=shape, copy=False)
 
 
-def _row_scales(data_norm: float, shape: tuple[int, int], matrix: Any) -> NDArray[np.float64]:
+def _row_scales(data_norm: float, shape: tuple[int, int], matrix: Any) -> Vector:
     """Return ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row."""
     n_rows, n_features = shape
     out = np.empty(n_rows)
@@ -89,13 +93,13 @@ def _row_scales(data_norm: float, shape: tuple[int, int], matrix: Any) -> NDArra
     return out
 
 
-def _scales_of_block(data_norm: float, block: Any, chosen: None) -> NDArray[np.float64]:
+def _scales_of_block(data_norm: float, block: Any, chosen: None) -> Vector:
     return _row_scales(data_norm, block.shape, _as_kernels_take(block))
 
 
 # What overflows may not be told.
 @np.errstate(all="ignore")
-def _careful_scales(part: Any, data_norm: float) -> NDArray[np.float64]:
+def _careful_scales(part: Any, data_norm: float) -> Vector:
     """Do the same for rows whose squares overflow or vanish, which it may change."""
     is_sparse = sparse.issparse(part)
     top = abs(part).max(axis=1)
@@ -146,7 +150,7 @@ class Rows:
         matrix: Any,
         n_features: int,
         targets: NDArray[Any],
-        row_scale: NDArray[np.float64],
+        row_scale: Vector,
         intercept_value: float,
         target_kind: TargetKind | None = None,
         row_weight: ArrayLike | None = None,
@@ -217,7 +221,7 @@ class Rows:
         self.n_codes = int(targets.max()) + 1 if kind == "codes" and targets.size else 0
         return np.ascontiguousarray(targets, dtype=_STORED_AS[kind])
 
-    def _check_row_weight(self, row_weight: ArrayLike | None) -> NDArray[np.float64] | None:
+    def _check_row_weight(self, row_weight: ArrayLike | None) -> Vector | None:
         if row_weight is None:
             return None
         array = np.ascontiguousarray(row_weight, dtype=np.float64)
@@ -246,7 +250,7 @@ class Rows:
     def map_parts(
         self,
         function: Callable[..., Any],
-        index: NDArray[np.int64] | None = None,
+        index: Index = None,
         columns: Sequence[NDArray[Any]] = (),
     ) -> Iterator[Any]:
         """Yield ``function(part, chosen, *columns)`` for rows in memory, part after part.
@@ -260,7 +264,7 @@ class Rows:
             return iter([function(self, index, *columns)])
         return source.map(*self._on_parts(function, columns), index)
 
-    def column(self, function: Callable[..., Any]) -> NDArray[np.float64]:
+    def column(self, function: Callable[..., Any]) -> Vector:
         """Return a number for each row, from a function of parts as `map_parts` takes it."""
         if not isinstance(self.matrix, RowSource):
             return function(self, None)
@@ -293,9 +297,7 @@ class Rows:
         part.targets, part.row_scale, part.row_weight = targets, row_scale, row_weight
         return part
 
-    def blocks(
-        self, index: NDArray[np.int64] | None = None
-    ) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64]]]:
+    def blocks(self, index: Index = None) -> Iterator[tuple[Any, NDArray[Any], Vector]]:
         """Yield scaled rows with their constant column (float64 or CSR), targets and weights.
 
         The rows are in memory. A dense block is overwritten by the next.
@@ -327,11 +329,11 @@ class Rows:
         return _as_scipy_has(self.matrix, self.n_features)
 
     @property
-    def kernel_weight(self) -> NDArray[np.float64]:
+    def kernel_weight(self) -> Vector:
         """The weights as kernels take them: empty if all are 1."""
         return NO_WEIGHTS if self.row_weight is None else self.row_weight
 
-    def shares(self, chosen: Any) -> NDArray[np.float64]:
+    def shares(self, chosen: Any) -> Vector:
         """Return the weights of some rows, or a single 1 for all of them."""
         return np.ones(1) if self.row_weight is None else self.row_weight[chosen]
 

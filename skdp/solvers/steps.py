@@ -15,11 +15,10 @@ from skdp.solvers.gradients import (
     check_index,
     check_shape,
     check_targets,
-    scratch_for,
+    kernel_inputs,
     sum_gradients,
-    within_rounding,
 )
-from skdp.solvers.rows import Rows
+from skdp.solvers.rows import Rows, Vector
 
 _MOMENTUM = 0.0
 _ADAM = 1.0
@@ -70,7 +69,7 @@ class UpdateRule:
         """Return the rule of Kingma and Ba (2015), with bias correction."""
         return cls(divisor, penalty, radius, beta1, beta2, epsilon, _ADAM)
 
-    def as_array(self) -> NDArray[np.float64]:
+    def as_array(self) -> Vector:
         """Return the numbers in the order compiled kernels read them."""
         return np.array([*vars(self).values()])
 
@@ -87,11 +86,11 @@ class StepState(NamedTuple):
     """
 
     # Kernels take them in this order.
-    weights: NDArray[np.float64]
-    first_moment: NDArray[np.float64]
-    second_moment: NDArray[np.float64]
-    average: NDArray[np.float64]
-    total_weight: NDArray[np.float64]
+    weights: Vector
+    first_moment: Vector
+    second_moment: Vector
+    average: Vector
+    total_weight: Vector
     counter: NDArray[np.int64]
 
     @classmethod
@@ -100,7 +99,7 @@ class StepState(NamedTuple):
         weights, first, second, average = np.zeros((4, n_weights))
         return cls(weights, first, second, average, np.zeros(1), np.zeros(1, dtype=np.int64))
 
-    def average_iterates(self) -> NDArray[np.float64]:
+    def average_iterates(self) -> Vector:
         """Return the weighted average of the iterates, or the last one if none was averaged."""
         if self.total_weight[0] > 0.0:
             return self.average / self.total_weight[0]
@@ -110,7 +109,7 @@ class StepState(NamedTuple):
 def apply_update(
     state: StepState,
     rule: UpdateRule,
-    total: NDArray[np.float64],
+    total: Vector,
     learning_rate: float,
     averaging_weight: float = 0.0,
 ) -> None:
@@ -140,9 +139,9 @@ def run_steps(
     rule: UpdateRule,
     indices: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    noise: NDArray[np.float64],
-    learning_rates: NDArray[np.float64],
-    averaging_weights: NDArray[np.float64],
+    noise: Vector,
+    learning_rates: Vector,
+    averaging_weights: Vector,
     clip: float = math.inf,
 ) -> None:
     """Take many noisy steps in one compiled loop, the same as one by one with the other functions.
@@ -167,7 +166,7 @@ def run_steps(
     from skdp.solvers import _step_kernels
 
     kernel: Any = _step_kernels.run_steps
-    functions, numbers = check_targets(rows, loss)
+    arguments = check_targets(rows, loss)
     indices = check_index(indices, rows.n_rows)
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     rates = np.ascontiguousarray(learning_rates, dtype=np.float64)
@@ -186,19 +185,9 @@ def run_steps(
     if isinstance(rows.matrix, RowSource):
         _run_gathered(rows, loss, state, rule, indices, offsets, noise, rates, averaging, clip=clip)
         return
-    data = (rows.matrix, rows.row_scale, rows.intercept_value, rows.targets, rows.kernel_weight)
-    spec = (
-        functions.tag,
-        numbers,
-        within_rounding(clip, rows),
-        indices,
-        offsets,
-        noise,
-        rates,
-        averaging,
-    )
-    scratch = (scratch_for(rows, loss.n_outputs), np.empty(n_weights))
-    if not kernel(*data, *spec, rule.as_array(), state[:], *scratch):
+    inputs = kernel_inputs(rows, arguments, loss.n_outputs, clip)
+    each_step = (indices, offsets, noise, rates, averaging)
+    if not kernel(*inputs, each_step, rule.as_array(), state[:], np.empty(n_weights)):
         raise ValueError(f"{type(loss).__name__}: a sum of gradients is not finite.")
 
 
@@ -209,7 +198,7 @@ def _run_gathered(
     rule: UpdateRule,
     indices: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    *each_step: NDArray[np.float64],
+    *each_step: Vector,
     clip: float,
 ) -> None:
     """Do the same with rows of a source: those of several lots are read at once, if they fit."""

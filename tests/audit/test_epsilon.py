@@ -87,15 +87,8 @@ def test_sound_classifiers_are_not_disproved(cls, adjacency):
     ids=["output", "fixed size", "Poisson lots"],
 )
 def test_transcripts_do_not_disprove_what_is_sound(model):
-    result = audit_epsilon(
-        model.set_params(epsilon=40.0),
-        X,
-        Y,
-        n_trials=120,
-        confidence=SURE,
-        release="all",
-        random_state=0,
-    )
+    options = {"n_trials": 120, "confidence": SURE, "release": "all", "random_state": 0}
+    result = audit_epsilon(model.set_params(epsilon=40.0), X, Y, **options)
     assert not result.violated and 0.0 < result.tightness < 1.0
 
 
@@ -105,10 +98,7 @@ def test_transcripts_do_not_disprove_what_is_sound(model):
     [
         (estimator(OperaSVC, solver="gd", max_iter=5), "model"),
         (estimator(ObjectivePerturbationSVC), "model"),
-        (
-            estimator(GrpuaSVC, batch_size=11, calibration="hidden-state", alpha=1.0),
-            "model",
-        ),
+        (estimator(GrpuaSVC, batch_size=11, calibration="hidden-state", alpha=1.0), "model"),
         (estimator(DPSGDClassifier, batch_size=11, max_grad_norm=0.1), "all"),
     ],
 )
@@ -134,9 +124,8 @@ def test_nothing_is_charged_and_the_estimator_is_not_changed():
 @pytest.mark.parametrize("batch_size", [6, 11])
 def test_an_absent_row_is_a_row_of_zeros_without_an_intercept(batch_size):
     table, labels = rows(n=11)
-    model = estimator(
-        DPSGDClassifier, fit_intercept=False, batch_size=batch_size, physical_batch_size=5
-    )
+    options = {"batch_size": batch_size, "physical_batch_size": 5}
+    model = estimator(DPSGDClassifier, fit_intercept=False, **options)
     zeros = table.copy()
     zeros[4] = 0.0
     stream = RandomStream.from_seed(5)
@@ -150,9 +139,8 @@ def test_an_absent_row_is_a_row_of_zeros_without_an_intercept(batch_size):
 def test_the_second_table_may_lack_a_row_under_add_remove():
     table, labels = rows(n=11)
     model = estimator(DPSGDClassifier, adjacency="add-remove")
-    one, other, changed = given_pair(
-        model, table, labels, (np.delete(table, 4, axis=0), np.delete(labels, 4))
-    )
+    shorter = np.delete(table, 4, axis=0), np.delete(labels, 4)
+    one, other, changed = given_pair(model, table, labels, shorter)
     assert changed == other.absent == 4 and one.absent is None
     np.testing.assert_array_equal(other.X, table)
     with pytest.raises(ValueError, match="without a row"):
@@ -189,9 +177,8 @@ TRANSFORMERS = [
 def test_transformers_are_audited_and_not_disproved(model):
     model = clone(model).set_params(epsilon=40.0)
     for release in ("model", "all"):
-        result = audit_epsilon(
-            model, X, n_trials=100, confidence=SURE, release=release, random_state=0
-        )
+        options = {"n_trials": 100, "confidence": SURE, "release": release}
+        result = audit_epsilon(model, X, **options, random_state=0)
         assert not result.violated
     assert 0.0 < result.tightness < 1.0
 
@@ -219,15 +206,9 @@ def test_pipelines_claim_what_their_steps_claim_together(scaler, n_trials):
         scaler(epsilon=1.0, delta=1e-6, row_norm=1.0), estimator(OperaSVC, epsilon=1.0)
     )
     budget = BudgetAccountant(100.0, 1e-2, adjacency="replace-one")
+    options = {"n_trials": n_trials, "confidence": SURE, "random_state": 0}
     with budget:
-        result = audit_epsilon(
-            model,
-            *one,
-            neighbour=(-one[0], one[1]),
-            n_trials=n_trials,
-            confidence=SURE,
-            random_state=0,
-        )
+        result = audit_epsilon(model, *one, neighbour=(-one[0], one[1]), **options)
     assert len(budget.entries()) == 0 and result.delta == 1e-6 + 1e-5
     assert 1.0 < result.claimed < 2.0 and result.violated == (scaler is Quiet)
 
@@ -295,16 +276,12 @@ def test_pure_claims_are_held_against_their_curve():
 
 
 def test_epsilon_is_read_off_mu_only_for_gaussian_claims():
-    gaussian = audit_epsilon(estimator(OperaSVC), X, Y, n_trials=100, random_state=0)
-    direct = audit_epsilon(
-        estimator(OperaSVC), X, Y, n_trials=100, method="clopper-pearson", random_state=0
-    )
-    other = audit_epsilon(estimator(ObjectivePerturbationSVC), X, Y, n_trials=100, random_state=0)
-    assert [result.basis for result in (gaussian, direct, other)] == [
-        "gaussian-guarantee",
-        "tested-event",
-        "tested-event",
-    ]
+    options = {"n_trials": 100, "random_state": 0}
+    gaussian = audit_epsilon(estimator(OperaSVC), X, Y, **options)
+    direct = audit_epsilon(estimator(OperaSVC), X, Y, method="clopper-pearson", **options)
+    other = audit_epsilon(estimator(ObjectivePerturbationSVC), X, Y, **options)
+    assert (gaussian.basis, direct.basis) == ("gaussian-guarantee", "tested-event")
+    assert other.basis == "tested-event"
     event = estimator(OperaSVC).privacy_plan(11, 2).event
     assert gaussian.mu_claimed == pytest.approx(
         GDPAccountant("replace-one").compose(event).mu, rel=1e-6
@@ -355,11 +332,9 @@ class SmallerElsewhere(ObjectivePerturbationSVC):
 @pytest.mark.slow
 def test_a_curve_is_disproved_at_any_delta():
     model = SmallerElsewhere(**estimator(ObjectivePerturbationSVC).get_params())
-    result = audit_epsilon(model, X, Y, n_trials=400, confidence=SURE, random_state=0)
-    assert result.violated
-    direct = audit_epsilon(
-        model, X, Y, n_trials=400, confidence=SURE, method="clopper-pearson", random_state=0
-    )
+    options = {"n_trials": 400, "confidence": SURE, "random_state": 0}
+    assert audit_epsilon(model, X, Y, **options).violated
+    direct = audit_epsilon(model, X, Y, method="clopper-pearson", **options)
     assert direct.violated and direct.epsilon_lower < direct.claimed
 
 
@@ -395,18 +370,17 @@ def test_a_pair_of_ones_own():
     table, labels = rows(n=20)
     other = table.copy()
     other[3] = -other[3]
-    result = audit_epsilon(
-        estimator(OperaSVC), table, labels, neighbour=(other, labels), n_trials=100, random_state=0
-    )
-    assert not result.violated
-    assert result == audit_epsilon(
-        estimator(OperaSVC),
-        table.tolist(),
-        labels.tolist(),
-        neighbour=(other.tolist(), labels.tolist()),
-        n_trials=100,
-        random_state=0,
-    )
+    arrays = (table, labels, other)
+    results = [
+        audit_epsilon(
+            *(estimator(OperaSVC), rows, names),
+            neighbour=(near, names),
+            n_trials=100,
+            random_state=0,
+        )
+        for rows, names, near in (arrays, [each.tolist() for each in arrays])
+    ]
+    assert results[0] == results[1] and not results[0].violated
 
 
 @pytest.mark.parametrize(
@@ -430,19 +404,13 @@ def test_add_remove_needs_a_row_that_contributes_nothing():
     other = X.copy()
     other[0] = 1.0
     for neighbour in ("worst-case", (other, Y)):
+        model = estimator(OperaSVC, adjacency="add-remove", fit_intercept=True)
         with pytest.raises(ValueError, match="fit_intercept=False"):
-            audit_epsilon(
-                estimator(OperaSVC, adjacency="add-remove", fit_intercept=True),
-                X,
-                Y,
-                neighbour=neighbour,
-                n_trials=20,
-            )
+            audit_epsilon(model, X, Y, neighbour=neighbour, n_trials=20)
     for neighbour in ("worst-case", (other, None)):
+        scaler = DPStandardScaler(adjacency="add-remove")
         with pytest.raises(ValueError, match="Under add-remove"):
-            audit_epsilon(
-                DPStandardScaler(adjacency="add-remove"), X, neighbour=neighbour, n_trials=20
-            )
+            audit_epsilon(scaler, X, neighbour=neighbour, n_trials=20)
     for cls in (DPSGDClassifier, GrpuaSVC):
         model = estimator(cls, adjacency="add-remove")
         assert model.fit_intercept and audit_epsilon(model, X, Y, n_trials=20).n_trials == 20
@@ -452,19 +420,11 @@ def test_add_remove_needs_a_row_that_contributes_nothing():
         audit_epsilon(model, other, Y, neighbour=(-other, Y), n_trials=20)
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"n_trials": 10}, ValueError, "n_trials"),
-        ({"confidence": 1.0}, ValueError, "confidence"),
-        ({"release": "weights"}, ValueError, "release"),
-        ({"method": "exact"}, ValueError, "method"),
-        ({"random_state": "x"}, ValueError, "random_state"),
-    ],
-)
-def test_bad_parameters(settings, error, message):
-    with pytest.raises(error, match=message):
-        audit_epsilon(estimator(OperaSVC), X, Y, **{"n_trials": 20} | settings)
+def test_bad_parameters():
+    bad = {"n_trials": 10, "confidence": 1.0, "release": "weights", "method": "exact"}
+    for name, value in {**bad, "random_state": "x"}.items():
+        with pytest.raises(ValueError, match=name):
+            audit_epsilon(estimator(OperaSVC), X, Y, **{"n_trials": 20, name: value})
     with pytest.raises(ValueError, match="alpha"):
         audit_epsilon(estimator(OperaSVC, alpha=-1.0), X, Y, n_trials=20)
 

@@ -27,10 +27,8 @@ DESCENT = {
 
 
 def flagged(model, n_trials, tables=(X, Y), **settings):
-    found = audit_epsilon(
-        model, *tables, n_trials=n_trials, confidence=SURE, random_state=0, **settings
-    )
-    return found.violated
+    settings |= {"n_trials": n_trials, "confidence": SURE, "random_state": 0}
+    return audit_epsilon(model, *tables, **settings).violated
 
 
 class HalfTheNoise(OperaSVC):
@@ -189,10 +187,8 @@ class ScalesInFit(OperaSVC):
 
 class StopsEarly(OperaSVC):
     def _use_rows(self, plan, table, progress):
-        losses = sum(
-            problem.sum_losses(np.full(3, 0.2))
-            for problem in plan.model.bind(table.X, table.targets)
-        )
+        problems = plan.model.bind(table.X, table.targets)
+        losses = sum(problem.sum_losses(np.full(3, 0.2)) for problem in problems)
         self.n_iter_ = round(1000.0 * losses)
         return super()._use_rows(plan, table, progress)
 

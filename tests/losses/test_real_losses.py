@@ -5,13 +5,7 @@ import numpy as np
 import pytest
 
 import skdp.losses as skdp_losses
-from skdp.losses import (
-    ClippedSquaredLoss,
-    HuberLoss,
-    PoissonLoss,
-    PseudoHuberLoss,
-    QuantileLoss,
-)
+from skdp.losses import ClippedSquaredLoss, HuberLoss, PoissonLoss, PseudoHuberLoss, QuantileLoss
 from skdp.losses.base import evaluate
 from skdp.losses.weighted import WeightedLoss
 from skdp.models import LinearModel

@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from skdp.losses import LogisticLoss, SoftmaxLoss
+from skdp.losses import SoftmaxLoss
 
 rng = np.random.default_rng(0)
 SCORES = np.concatenate(
@@ -32,15 +32,6 @@ def test_values_and_gradients_match_multiprecision():
     values, slopes = loss.value(SCORES, CODES), loss.gradient(SCORES, CODES)
     np.testing.assert_allclose(values, [p[0] for p in pairs], rtol=5e-15, atol=1e-300)
     np.testing.assert_allclose(slopes, [p[1] for p in pairs], rtol=3e-14, atol=1e-300)
-
-
-def test_two_classes_are_the_logistic_loss():
-    margins = np.linspace(-50, 50, 41)
-    scores = np.column_stack([margins, np.zeros_like(margins)])
-    codes = np.zeros(41, dtype=int)
-    np.testing.assert_allclose(
-        SoftmaxLoss(2).value(scores, codes), LogisticLoss().value(margins), rtol=4e-15
-    )
 
 
 def test_inputs_are_left_alone_and_bad_class_counts_refused():

@@ -6,13 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.losses import (
-    ClippedLoss,
-    LogisticLoss,
-    OneVsRestLoss,
-    SmoothedHingeLoss,
-    SoftmaxLoss,
-)
+from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.weighted import WeightedLoss
 from skdp.mechanisms import RandomStream
 from skdp.models import LinearModel, NetworkModel
@@ -132,10 +126,7 @@ def test_objective_perturbation_with_the_penalty_scaled_has_the_same_noise(loss,
 
 
 def test_noisy_sums_take_the_heaviest_record():
-    plans = {
-        1.0: model_of(LogisticLoss(), 1.0),
-        OMEGA: model_of(LogisticLoss()),
-    }
+    plans = {1.0: model_of(LogisticLoss(), 1.0), OMEGA: model_of(LogisticLoss())}
     for choices in (
         DESCENT,
         replace(DESCENT, max_grad_norm=0.4),

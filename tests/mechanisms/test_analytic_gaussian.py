@@ -52,19 +52,6 @@ def test_delta_off_the_diagonal(sigma):
         assert exact <= value <= max(1e-307, exact * (1 + mp.mpf("1e-9")))
 
 
-def test_epsilon_reference_values():
-    table = {
-        0.1: [0.1975339732397, 0.3406693646843, 0.3968573776441, 0.5351482315532],
-        0.5: [1.352276244803, 1.993091404415, 2.25408465022, 2.909732380764],
-        1.0: [3.138670548583, 4.377178095681, 4.886554117462, 6.173935046671],
-        2.0: [7.58127992457, 9.997256146434, 10.99715121422, 13.53477221917],
-        5.0: [27.17601713438, 33.10373233592, 35.56634371414, 41.83337508055],
-    }
-    for mu, row in table.items():
-        for delta, expected in zip([1e-3, 1e-5, 1e-6, 1e-9], row, strict=True):
-            assert analytic_gaussian_epsilon(1 / mu, delta) == pytest.approx(expected, rel=1e-10)
-
-
 def test_classical_sigma():
     assert classical_gaussian_sigma(0.5, 1e-5, 2.0) == pytest.approx(
         2.0 * math.sqrt(2.0 * math.log(1.25e5)) / 0.5, rel=1e-15

@@ -251,7 +251,7 @@ def test_extreme_words_give_finite_numbers(word):
     stream = Constant(bytes(32), seeded=True)
     for number in (stream.exponential(1), stream.gumbel(1), stream.laplace((1,))):
         assert np.isfinite(number[0])
-    assert stream.exponential(1)[0] > 0.0
+    assert stream.exponential(1)[0] > 0.0 and 0.0 < stream.uniform(1)[0] < 1.0
 
 
 def test_integers_leave_the_last_words_out():

@@ -158,6 +158,8 @@ def test_parameters_are_checked_before_the_charge_and_values_not_told():
     for bad in (0, 10**400):
         with pytest.raises(ValueError, match="max_positives"):
             SparseVector(1.0, 1.0, stream, max_positives=bad, accountant=budget)
+    with pytest.raises(ValueError, match="monotone"):
+        SparseVector(1.0, 1.0, stream, monotone="False", accountant=budget)
     with pytest.raises(ValueError, match="largest float"):
         SparseVector(1e-200, 1e200, stream, accountant=budget)
     fresh = SparseVector(1.0, 1.0, stream, accountant=budget)  # nothing was charged so far
@@ -187,11 +189,6 @@ def test_a_forked_process_is_not_answered():
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert alarm.is_above(1e9)
-
-
-def test_only_a_boolean_says_that_queries_are_monotone():
-    with pytest.raises(ValueError, match="monotone"):
-        SparseVector(1.0, 1.0, RandomStream.from_seed(0), monotone="False")
 
 
 @settings(max_examples=60, deadline=None)

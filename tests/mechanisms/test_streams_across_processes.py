@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pickle
 import signal
 import threading
 import warnings
@@ -136,7 +137,7 @@ def tail(stream):
     return stream.words(100_000)[-4000:].tobytes()
 
 
-@pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_streams_refuse_to_be_copied(make_copy):
     with pytest.raises(TypeError, match="cannot be pickled"):
         make_copy(RandomStream.from_entropy())

@@ -147,12 +147,9 @@ def test_a_private_search_is_one_entry_in_any_currency(composition, method, tabl
 def test_a_private_search_in_a_block_is_one_entry(table):
     accountant = budget()
     with accountant:
-        search = PrivateGridSearchCV(
-            make_pipeline(BoundedScaler(), DPSGDClassifier(max_iter=10)),
-            {"dpsgdclassifier__learning_rate_init": [0.1, 1.0]},
-            method="holdout",
-            n_jobs=2,
-        ).fit(*table)
+        model = make_pipeline(BoundedScaler(), DPSGDClassifier(max_iter=10))
+        grid = {"dpsgdclassifier__learning_rate_init": [0.1, 1.0]}
+        search = PrivateGridSearchCV(model, grid, method="holdout", n_jobs=2).fit(*table)
     assert len(accountant.entries()) == 1
     assert search.best_estimator_[-1].privacy_spent_ is search.privacy_spent_
 

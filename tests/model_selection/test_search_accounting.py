@@ -21,16 +21,21 @@ from skdp.accounting import (
     PureDPEvent,
     RepeatAndSelectEvent,
 )
+from skdp.accounting.analysis import costs_no_more
 from skdp.accounting.events import leaf_counts
 from skdp.exceptions import BudgetExceededError, CalibrationError
 from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.mechanisms.trace import record_releases
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.model_selection._escrow import Escrow, costs_no_more
+from skdp.model_selection._escrow import Escrow
 
 GRID = {"alpha": [0.01, 0.1, 1.0]}
 METHODS = ("random-stopping", "holdout", "cv")
 TABLE = (1000, 5)
+
+
+def search_for(method="random-stopping", **options):
+    return PrivateGridSearchCV(OperaLogisticRegression(), GRID, method=method, **options)
 
 
 def gaussian_delta(epsilon, mu):
@@ -75,9 +80,7 @@ OPTIONS = ({}, {"noisy_scores": True}, {"epsilon": 0.2}, {"epsilon": 6.0})
     ],
 )
 def test_the_whole_meets_its_target_closely(method, adjacency, options):
-    search = PrivateGridSearchCV(
-        OperaLogisticRegression(), GRID, method=method, adjacency=adjacency, **options
-    )
+    search = search_for(method, adjacency=adjacency, **options)
     spent = search.privacy_plan(*TABLE)
     accountant = PLDAccountant(adjacency).compose(spent.event)
     assert spent.epsilon <= search.epsilon and spent.delta == search.delta
@@ -110,9 +113,7 @@ def test_every_kind_of_estimator_meets_the_target(method, estimator):
 
 
 def test_holdout_is_the_larger_of_training_and_choosing():
-    spent = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="holdout").privacy_plan(
-        *TABLE
-    )
+    spent = search_for("holdout").privacy_plan(*TABLE)
     assert isinstance(spent.event, OneOfEvent)
     trained, chosen = spent.event.events
     # A record that is scored on may cost as much as one that is trained on.
@@ -123,10 +124,7 @@ def test_holdout_is_the_larger_of_training_and_choosing():
 
 @pytest.mark.parametrize("refit", [False, True])
 def test_fixed_runs_compose_exactly(refit):
-    search = PrivateGridSearchCV(
-        OperaLogisticRegression(), GRID, method="fixed", expected_candidates=7, refit=refit
-    )
-    event = search.privacy_plan(*TABLE).event
+    event = search_for("fixed", expected_candidates=7, refit=refit).privacy_plan(*TABLE).event
     assert isinstance(event, OneOfEvent)
     # Whether a record is trained on or scored, the refit comes on top.
     (trained, *refits), (scored, *others) = (
@@ -141,31 +139,20 @@ def test_fixed_runs_compose_exactly(refit):
 
 @pytest.mark.slow
 def test_fixed_runs_of_candidates_of_different_price():
-    search = PrivateGridSearchCV(
-        DPSGDClassifier(max_iter=10),
-        {"batch_size": [20, 400]},
-        method="fixed",
-        expected_candidates=5,
-    )
+    grid, options = {"batch_size": [20, 400]}, {"method": "fixed", "expected_candidates": 5}
+    search = PrivateGridSearchCV(DPSGDClassifier(max_iter=10), grid, **options)
     trained, _ = search.privacy_plan(*TABLE).event.events
     # In turn: three runs of the first candidate, two of the second.
     assert sorted(leaf_counts(trained).values()) == [20, 30]
 
 
 def test_holdout_with_noisy_scores_is_one_fixed_run_of_each_candidate():
-    plans = [
-        PrivateGridSearchCV(
-            OperaLogisticRegression(), GRID, method=method, noisy_scores=True
-        ).privacy_plan(*TABLE)
-        for method in ("fixed", "holdout")
-    ]
-    assert plans[0].event == plans[1].event
+    fixed, holdout = (search_for(name, noisy_scores=True) for name in ("fixed", "holdout"))
+    assert fixed.privacy_plan(*TABLE).event == holdout.privacy_plan(*TABLE).event
 
 
 def test_holdout_with_a_refit_adds_it_to_both():
-    search = PrivateGridSearchCV(
-        OperaLogisticRegression(), GRID, method="holdout", refit=True, refit_share=0.5
-    )
+    search = search_for("holdout", refit=True, refit_share=0.5)
     (trained, refit), (chosen, again) = (
         part.events for part in search.privacy_plan(*TABLE).event.events
     )
@@ -180,8 +167,7 @@ def test_holdout_with_a_refit_adds_it_to_both():
 @pytest.mark.parametrize("cv", [2, 5, KFold(4)])
 def test_cross_validation_counts_trainings_choice_and_refit(cv):
     folds = cv if isinstance(cv, int) else cv.n_splits
-    search = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="cv", cv=cv)
-    compared, refit = search.privacy_plan(1000, 5).event.events
+    compared, refit = search_for("cv", cv=cv).privacy_plan(*TABLE).event.events
     trained, chosen = compared.events
     assert sum(leaf_counts(trained).values()) == 3 * (folds - 1)
     assert chosen.epsilon == pytest.approx(0.1)
@@ -190,10 +176,7 @@ def test_cross_validation_counts_trainings_choice_and_refit(cv):
 
 
 def test_random_stopping_hides_training_and_score_in_one_run():
-    search = PrivateGridSearchCV(
-        OperaLogisticRegression(), GRID, expected_candidates=7, stopping_shape=1.0
-    )
-    event = search.privacy_plan(*TABLE).event
+    event = search_for(expected_candidates=7, stopping_shape=1.0).privacy_plan(*TABLE).event
     assert isinstance(event, RepeatAndSelectEvent)
     assert (event.mean, event.shape) == (7.0, 1.0)
     # Not their composition: a record is trained on or scored on.
@@ -209,21 +192,16 @@ def test_a_refit_chosen_afterwards_is_covered_whichever_it_is():
     event = search.privacy_plan(*TABLE).event
     refit = event.events[-1]
     assert isinstance(refit, ApproxDPEvent) and refit.delta <= search.delta / 2
-    alike = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="cv", cv=2)
-    assert isinstance(alike.privacy_plan(*TABLE).event.events[-1], GaussianEvent)
+    alike = search_for("cv", cv=2).privacy_plan(*TABLE)
+    assert isinstance(alike.event.events[-1], GaussianEvent)
 
 
 @pytest.mark.slow
 def test_folds_of_different_size_are_told_apart():
     """Under add-remove a record's training parts depend on its fold."""
-    search = PrivateGridSearchCV(
-        DPSGDClassifier(batch_size=20, max_iter=10),
-        {"alpha": [0.1]},
-        method="cv",
-        cv=3,
-        adjacency="add-remove",
-        random_state=0,
-    )
+    model = DPSGDClassifier(batch_size=20, max_iter=10)
+    options = {"method": "cv", "cv": 3, "adjacency": "add-remove", "random_state": 0}
+    search = PrivateGridSearchCV(model, {"alpha": [0.1]}, **options)
     folds = search.privacy_plan(101, 3).event
     # Sizes are drawn: two of three may be alike.
     assert isinstance(folds, OneOfEvent) and len(folds.events) >= 2
@@ -309,9 +287,8 @@ def test_costs_no_more_never_trades_one_kind_for_another():
 
 @pytest.mark.parametrize("cv", [StratifiedKFold(3), [([0, 1], [2])], 1, True])
 def test_folds_that_may_see_the_rows_are_refused(cv):
-    search = PrivateGridSearchCV(OperaLogisticRegression(), GRID, method="cv", cv=cv)
     with pytest.raises(ValueError, match="cv"):
-        search.fit(*rows(60))
+        search_for("cv", cv=cv).fit(*rows(60))
 
 
 class Costly(NoisyCount):

@@ -149,13 +149,10 @@ def test_nothing_tells_how_many_rows_there_are(method):
     assert not [each for each in said if each[0] != "warning"]
 
 
-@pytest.mark.parametrize(
-    "cls",
-    [
-        OperaLogisticRegression,
-        pytest.param(ObjectivePerturbationLogisticRegression, marks=pytest.mark.slow),
-    ],
-)
+OTHER = pytest.param(ObjectivePerturbationLogisticRegression, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("cls", [OperaLogisticRegression, OTHER])
 def test_the_plan_is_what_a_fit_spends(cls):
     X, y, ids = table()
     pipeline = make_pipeline(DPStandardScaler(lower=-0.5, upper=0.5), cls(classes=[0, 1]))

@@ -25,23 +25,21 @@ from skdp.testing import check_noise, replay_on_neighbour
 METHODS = ("random-stopping", "holdout", "cv")
 
 
+TOYS = (
+    make_pipeline(NoisyCentre(), NoisyCount(classes=[0, 1])),
+    {"noisycount__threshold": [0.0, 0.3]},
+)
+
+
 def searches(method, **options):
     common = {"method": method, "cv": 3, "expected_candidates": 3, "epsilon": 3.0, **options}
     # Lots take long to plan for where there are several fits.
     lots = method == "holdout" or (method != "cv" and options["noisy_scores"])
-    yield PrivateGridSearchCV(
-        OperaLogisticRegression(classes=[0, 1]), {"alpha": [0.05, 0.5]}, **common
-    )
-    yield PrivateGridSearchCV(
-        DPSGDClassifier(classes=[0, 1], batch_size=20 if lots else "auto", max_iter=8),
-        {"learning_rate_init": [0.1, 1.0]},
-        **common,
-    )
-    yield PrivateGridSearchCV(
-        make_pipeline(NoisyCentre(), NoisyCount(classes=[0, 1])),
-        {"noisycount__threshold": [0.0, 0.3]},
-        **common,
-    )
+    model = OperaLogisticRegression(classes=[0, 1])
+    yield PrivateGridSearchCV(model, {"alpha": [0.05, 0.5]}, **common)
+    model = DPSGDClassifier(classes=[0, 1], batch_size=20 if lots else "auto", max_iter=8)
+    yield PrivateGridSearchCV(model, {"learning_rate_init": [0.1, 1.0]}, **common)
+    yield PrivateGridSearchCV(*TOYS, **common)
 
 
 @pytest.mark.parametrize("method", [pytest.param(METHODS[0], marks=pytest.mark.slow), *METHODS[1:]])
@@ -63,13 +61,7 @@ def test_replay_on_neighbours(method, noisy_scores):
 def test_replay_of_fixed_runs(row):
     """Each run and all noisy scores together stay within what they declare."""
     X, y = rows(24)
-    search = PrivateGridSearchCV(
-        make_pipeline(NoisyCentre(), NoisyCount(classes=[0, 1])),
-        {"noisycount__threshold": [0.0, 0.3]},
-        method="fixed",
-        expected_candidates=5,
-        epsilon=3.0,
-    )
+    search = PrivateGridSearchCV(*TOYS, method="fixed", expected_candidates=5, epsilon=3.0)
     other, labels = X.copy(), y.copy()
     other[row], labels[row] = -X[row], 1 - y[row]
     report = replay_on_neighbour(search, X, y, other, labels, seed=row)
@@ -80,14 +72,9 @@ def test_replay_of_fixed_runs(row):
 def test_replay_where_a_record_contributes_nothing(method):
     """Under add-remove, sums of scores move by at most 1, and all in one direction."""
     X, y = rows(60)
-    search = PrivateGridSearchCV(
-        DPSGDClassifier(classes=[0, 1], max_iter=8, fit_intercept=False),
-        {"learning_rate_init": [0.1, 1.0]},
-        method=method,
-        cv=3,
-        adjacency="add-remove",
-        epsilon=3.0,
-    )
+    model = DPSGDClassifier(classes=[0, 1], max_iter=8, fit_intercept=False)
+    options = {"method": method, "cv": 3, "adjacency": "add-remove", "epsilon": 3.0}
+    search = PrivateGridSearchCV(model, {"learning_rate_init": [0.1, 1.0]}, **options)
     for row in (0, 44):
         other = X.copy()
         other[row] = 0.0
@@ -202,21 +189,12 @@ def planned(method, inflation=1.0):
         Candidate(point, toy.set_params(**point), private_steps(toy, None)) for point in grid
     ]
     design = Design(
-        method=method,
-        epsilon=0.8,
-        delta=1e-3,
-        adjacency="replace-one",
+        **dict(method=method, epsilon=0.8, delta=1e-3, adjacency="replace-one"),
         candidates=tuple(candidate.steps for candidate in candidates),
         train_sizes=(4,) if method != "cv" else (4, 4),
-        n_rows=8,
-        n_columns=1,
-        n_classes=2,
-        mean=3.0,
-        shape=1.0,
-        refit=method == "cv",
-        refit_share=0.5,
+        **dict(n_rows=8, n_columns=1, n_classes=2, mean=3.0, shape=1.0),
+        **dict(refit=method == "cv", refit_share=0.5, noisy_scores=True),
         selection_epsilon=0.8 if method == "holdout" else 0.1,
-        noisy_scores=True,
     )
     if inflation != 1.0:
         # A search that forgets to account for repeating: what this test has to find.
@@ -269,6 +247,15 @@ def epsilon_from_below(one, other, delta):
     return best
 
 
+def bound_of(plan, candidates, row):
+    y = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    other = y.copy()
+    other[row] = 1 - y[row]
+    return epsilon_from_below(
+        outputs(plan, candidates, y, seed=1), outputs(plan, candidates, other, seed=2), 1e-3
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
@@ -276,22 +263,10 @@ def epsilon_from_below(one, other, delta):
 )
 def test_no_output_contradicts_the_claim(method, row):
     plan, candidates = planned(method)
-    y = np.array([0, 0, 1, 1, 0, 0, 1, 1])
-    other = y.copy()
-    other[row] = 1 - y[row]
-    bound = epsilon_from_below(
-        outputs(plan, candidates, y, seed=1), outputs(plan, candidates, other, seed=2), 1e-3
-    )
-    assert bound <= 0.8
+    assert bound_of(plan, candidates, row) <= 0.8
 
 
 @pytest.mark.slow
 def test_a_search_that_spends_too_much_is_found_out():
     plan, candidates = planned("random-stopping", inflation=12.0)
-    y = np.array([0, 0, 1, 1, 0, 0, 1, 1])
-    other = y.copy()
-    other[1] = 1
-    bound = epsilon_from_below(
-        outputs(plan, candidates, y, seed=1), outputs(plan, candidates, other, seed=2), 1e-3
-    )
-    assert bound > 0.8
+    assert bound_of(plan, candidates, 1) > 0.8

@@ -90,15 +90,9 @@ def emissions(search, table, capfd, backend):
 
 
 def loud_search(method, **options):
-    return PrivateGridSearchCV(
-        make_pipeline(Loud(), NoisyCount(classes=[0, 1])),
-        {"noisycount__threshold": [0.0, 0.5]},
-        method=method,
-        delta=0.1,
-        cv=2,
-        verbose=1,
-        **options,
-    )
+    options |= {"method": method, "delta": 0.1, "cv": 2, "verbose": 1}
+    model = make_pipeline(Loud(), NoisyCount(classes=[0, 1]))
+    return PrivateGridSearchCV(model, {"noisycount__threshold": [0.0, 0.5]}, **options)
 
 
 @pytest.mark.parametrize(
@@ -123,13 +117,8 @@ def test_the_number_of_runs_is_not_heard(backend, n_jobs, capfd, monkeypatch):
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_what_all_fits_would_warn_of_is_said_once(method):
-    search = PrivateGridSearchCV(
-        OperaLogisticRegression(data_norm=1.0),
-        {"alpha": [0.1, 1.0]},
-        method=method,
-        cv=2,
-        delta=0.1,
-    )
+    model, options = OperaLogisticRegression(data_norm=1.0), {"cv": 2, "delta": 0.1}
+    search = PrivateGridSearchCV(model, {"alpha": [0.1, 1.0]}, method=method, **options)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         search.fit(*rows(60))
@@ -259,9 +248,8 @@ def test_a_chosen_run_that_failed_says_the_same_whatever_else_ran(method, monkey
 def test_a_run_that_wants_more_than_planned_is_not_seen_if_it_loses(monkeypatch):
     X, y = rows(1500)
     y = (X[:, 0] > 0).astype(int)
-    search = PrivateGridSearchCV(
-        NoisyCount(), {"charged": [0.1, 1.0]}, method="holdout", epsilon=20.0
-    ).fit(X, y)
+    options = {"method": "holdout", "epsilon": 20.0}
+    search = PrivateGridSearchCV(NoisyCount(), {"charged": [0.1, 1.0]}, **options).fit(X, y)
     assert search.best_params_ == {"charged": 1.0}
     with pytest.raises(SkdpError):
         search.set_params(param_grid={"charged": [0.1]}).fit(X, y)
@@ -365,9 +353,8 @@ class Stubborn(NoisyCount):
 def test_errors_of_other_classes_are_not_asked_for_their_words():
     X, y = rows(1500)
     y = (X[:, 0] > 0).astype(int)
-    search = PrivateGridSearchCV(
-        Stubborn(classes=[0, 1]), {"threshold": [2.0, 0.0]}, method="holdout", epsilon=50.0
-    )
+    model, options = Stubborn(classes=[0, 1]), {"method": "holdout", "epsilon": 50.0}
+    search = PrivateGridSearchCV(model, {"threshold": [2.0, 0.0]}, **options)
     assert search.fit(X, y).best_params_ == {"threshold": 0.0}
 
 

@@ -49,11 +49,8 @@ def test_updates_match_numpy(name):
     rng = np.random.default_rng(0)
     state, expected = StepState.zeros(6), NumpyRule(name, RULES[name], 6)
     for t in range(50):
-        total, rate, averaging = (
-            rng.normal(size=6) * 10,
-            rng.random(),
-            float(t >= 20) * rng.random(),
-        )
+        total, rate = rng.normal(size=6) * 10, rng.random()
+        averaging = float(t >= 20) * rng.random()
         apply_update(state, RULES[name], total, rate, averaging)
         expected.step(total, rate, averaging)
         np.testing.assert_allclose(state.weights, expected.weights, rtol=1e-11, atol=1e-13)
@@ -67,16 +64,16 @@ def test_updates_match_numpy(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "loss", "sparse_rows"),
-    pairs(list(RULES), [LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(3)], [False, True]),
+    ("name", "loss", "sparse_rows", "weighted"),
+    pairs(list(RULES), [LogisticLoss(), SmoothedHingeLoss(), SoftmaxLoss(3)], *[[False, True]] * 2),
 )
-def test_the_compiled_loop_equals_single_steps(name, loss, sparse_rows, make_targets):
+def test_the_compiled_loop_equals_single_steps(name, loss, sparse_rows, weighted, make_targets):
     rng = np.random.default_rng(1)
     n, steps = 200, 40
     X = rng.normal(size=(n, 5))
-    rows = Rows.from_matrix(
-        sparse.csr_matrix(X) if sparse_rows else X, make_targets(loss, n, rng), 2.0, 0.5
-    )
+    X, targets = sparse.csr_matrix(X) if sparse_rows else X, make_targets(loss, n, rng)
+    shares = rng.uniform(0.0, 3.0, n) * (rng.random(n) < 0.9) if weighted else None
+    rows = Rows.from_matrix(X, targets, 2.0, 0.5, row_weight=shares)
     size = rows.n_weights(loss.n_outputs)
     lots = [rng.integers(0, n, rng.integers(0, 90) * (t != 3)) for t in range(steps)]
     offsets = np.concatenate([[0], np.cumsum([lot.size for lot in lots])])
@@ -87,18 +84,9 @@ def test_the_compiled_loop_equals_single_steps(name, loss, sparse_rows, make_tar
     # Two calls, to see that the state carries over.
     for part in (slice(0, 15), slice(15, steps)):
         first, last = offsets[part.start], offsets[part.stop]
-        run_steps(
-            rows,
-            loss,
-            fused,
-            rule,
-            np.concatenate(lots)[first:last],
-            offsets[part.start : part.stop + 1] - first,
-            noise[part],
-            rates[part],
-            averaging[part],
-            clip=0.6,
-        )
+        some = np.concatenate(lots)[first:last], offsets[part.start : part.stop + 1] - first
+        each = (noise[part], rates[part], averaging[part])
+        run_steps(rows, loss, fused, rule, *some, *each, clip=0.6)
     for t in range(steps):
         total = np.zeros(size)
         half = lots[t].size // 2
@@ -114,17 +102,8 @@ def test_all_lots_may_be_empty():
     rows = Rows.from_matrix(np.ones((4, 2)), np.ones(4, np.int8), 1.0)
     state = StepState.zeros(2)
     noise = np.array([[1.0, 2.0], [3.0, 4.0]])
-    run_steps(
-        rows,
-        LogisticLoss(),
-        state,
-        UpdateRule(1.0),
-        np.empty(0, np.int64),
-        np.zeros(3, np.int64),
-        noise,
-        np.full(2, 0.5),
-        np.zeros(2),
-    )
+    lots, each = (np.empty(0, np.int64), np.zeros(3, np.int64)), (np.full(2, 0.5), np.zeros(2))
+    run_steps(rows, LogisticLoss(), state, UpdateRule(1.0), *lots, noise, *each)
     np.testing.assert_array_equal(state.weights, [-2.0, -3.0])
 
 

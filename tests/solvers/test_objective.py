@@ -32,9 +32,7 @@ def test_value_and_gradient_are_means_plus_penalty(loss, layout, reference, make
     np.testing.assert_allclose(objective.gradient(weights), expected, atol=1e-13)
     part = np.arange(0, 120, 7)
     np.testing.assert_allclose(
-        objective.gradient(weights, part),
-        gradients[part].mean(axis=0) + 0.03 * weights,
-        atol=1e-13,
+        objective.gradient(weights, part), gradients[part].mean(axis=0) + 0.03 * weights, atol=1e-13
     )
 
 

@@ -8,16 +8,7 @@ import pytest
 from skdp.losses import ClippedLoss, LogisticLoss, SoftmaxLoss
 from skdp.losses.weighted import WeightedLoss
 from skdp.models import LinearModel, NetworkModel
-from skdp.solvers import (
-    RegularisedObjective,
-    Rows,
-    StepState,
-    UpdateRule,
-    apply_update,
-    minimise,
-    run_steps,
-    sum_gradients,
-)
+from skdp.solvers import RegularisedObjective, Rows, minimise, sum_gradients
 
 losses = pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(4)], ids=["one", "several"])
 N, D = 333, 13
@@ -97,24 +88,6 @@ def test_objectives_are_those_of_repeated_rows(loss, layout, make_targets):
     total = np.zeros_like(weights)
     sum_gradients(one, loss, weights, total, chosen, loss.clip)
     np.testing.assert_allclose(part, total / (0.5 * 17), rtol=1e-10)
-
-
-@losses
-def test_steps_in_one_loop_are_those_one_by_one(loss, make_targets):
-    X, targets, shares, rng = table(loss, make_targets=make_targets)
-    rows = Rows.from_matrix(X, targets, 2.0, 0.7, row_weight=shares)
-    size = rows.n_weights(loss.n_outputs)
-    rule, noise = UpdateRule(20.0, 0.01, momentum=0.5), rng.normal(size=(3, size))
-    lots = rng.integers(0, N, (3, 20))
-    at_once, stepwise = StepState.zeros(size), StepState.zeros(size)
-    rates, averaging = np.full(3, 0.5), np.ones(3)
-    offsets = np.arange(4) * 20
-    run_steps(rows, loss, at_once, rule, lots.ravel(), offsets, noise, rates, averaging, 0.4)
-    for lot, each in zip(lots, noise, strict=True):
-        total = np.zeros(size)
-        sum_gradients(rows, loss, stepwise.weights, total, lot, 0.4)
-        apply_update(stepwise, rule, total + each, 0.5, 1.0)
-    np.testing.assert_array_equal(at_once.weights, stepwise.weights)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
