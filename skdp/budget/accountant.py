@@ -8,12 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.charging import Account, Details, reach_budgets_by
-from skdp.budget.committed import BudgetPlan, commit
-from skdp.budget.entries import PLAN, BudgetEntry, write_event
+from skdp.budget.charging import Account, reach_budgets_by
+from skdp.budget.committed import BudgetPlan
+from skdp.budget.entries import PLAN, write_event
 from skdp.budget.forecast import ForecastingView
+from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.places import place_of
 from skdp.budget.ledger.store import Ledger
+from skdp.budget.repricing import joint_of
+from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.choices import Adjacency, Composition
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -108,16 +111,6 @@ class BudgetAccountant(Account, ForecastingView):
         ledger : path or str
             Its file or its address, where it must be.
 
-        Returns
-        -------
-        BudgetAccountant
-            The budget that it was created with.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read or trusted.
-
         Examples
         --------
         >>> import os, tempfile
@@ -135,9 +128,8 @@ class BudgetAccountant(Account, ForecastingView):
         ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))
         return budget
 
-    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
-        request = self.desk.prepare(event, **details)
-        return self.desk.entry(request, self.desk.admit(request))
+    def _record(self, request: Request) -> Row:
+        return self.desk.admit(request)
 
     def plan(
         self,
@@ -190,15 +182,21 @@ class BudgetAccountant(Account, ForecastingView):
         >>> plan.left()
         []
         """
-        charges, joint, pair = commit(events, self.desk, given=adjacency, delta=delta)
+        parts = tuple(
+            self.desk.prepare(item, needs_numbers=False, adjacency=adjacency).charge
+            for item in events
+        )
+        if not parts:
+            raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
+        joint, pair = joint_of(parts, self.desk, delta)
         own = (None, None) if pair is None else pair
-        label = label or f"plan of {len(charges)} releases"
+        label = label or f"plan of {len(parts)} releases"
         request = self.desk.prepare(joint, label=label, epsilon=own[0], delta=own[1])
-        charge = replace(request.charge, parts=tuple(charges))
-        committed = [write_event(part.event) for part in charges]
-        pairs = [[part.epsilon, part.delta] for part in charges]
+        committed = [write_event(part.event) for part in parts]
+        pairs = [[part.epsilon, part.delta] for part in parts]
         row = {**request.row, "kind": PLAN, "events": committed, "pairs": pairs}
-        return BudgetPlan(self, self.desk.admit(replace(request, charge=charge, row=row))["index"])
+        request = replace(request, charge=replace(request.charge, parts=parts), row=row)
+        return BudgetPlan(self, self._record(request)["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
@@ -208,17 +206,10 @@ class BudgetAccountant(Account, ForecastingView):
         index : int
             Index of the plan's entry.
 
-        Returns
-        -------
-        BudgetPlan
-            The plan.
-
         Raises
         ------
         ValueError
             If that entry is no plan.
-        LedgerError
-            If the ledger cannot be read or trusted.
 
         Examples
         --------

@@ -33,10 +33,12 @@ class Desk:
         """The filter that the ledger's first row commits to."""
         return filter_of(self.file.genesis, self.file.where)
 
-    def prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
+    def prepare(
+        self, event: Event | PrivacySpent, *, needs_numbers: bool = True, **details: Any
+    ) -> Request:
         """Check what a caller says about a release, and restate it in the budget's relation."""
-        needs = {"needs_numbers": self.currency.needs_pairs, **details}
-        return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
+        needed = self.currency.needs_pairs and needs_numbers
+        return prepare(event, self.terms.adjacency, needed, **details)
 
     @at_home
     def admit(self, request: Request, *, keep: bool = True) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
@@ -152,10 +153,7 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
 
 def _is_stratified(search: Any) -> bool:
     cv = getattr(search, "cv", None)
-    if cv is None or isinstance(cv, int):
-        # scikit-learn's default for classifiers.
-        from sklearn.base import is_classifier
-
+    if cv is None or isinstance(cv, int):  # scikit-learn's default for classifiers
         return bool(is_classifier(search))
     return "Stratified" in type(cv).__name__
 
@@ -179,8 +177,4 @@ def _fits_inside(fitted: Any) -> Iterator[tuple[Any, PrivacySpent]]:
         elif isinstance(value, list | tuple):
             waiting[:0] = list(value)
         elif hasattr(value, "__dict__") and not isinstance(value, type):
-            waiting[:0] = [part for part in vars(value).values() if _may_hold_fits(part)]
-
-
-def _may_hold_fits(value: Any) -> bool:
-    return isinstance(value, list | tuple) or hasattr(value, "__dict__")
+            waiting[:0] = list(vars(value).values())
