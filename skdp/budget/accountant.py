@@ -169,18 +169,6 @@ class BudgetAccountant(Account, ForecastingView):
             If the plan does not fit; nothing is charged then.
         LedgerError, TypeError, ValueError, UnsupportedEventError
             As `reserve` does.
-
-        Examples
-        --------
-        >>> from skdp import OperaLogisticRegression
-        >>> from skdp.budget import BudgetAccountant
-        >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-5)
-        >>> classifier = OperaLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
-        >>> plan = budget.plan([classifier.privacy_plan(n_samples=4, n_features=1)], label="paper")
-        >>> X, y = [[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1]
-        >>> model = classifier.set_params(accountant=plan).fit(X, y)
-        >>> plan.left()
-        []
         """
         parts = tuple(
             self.desk.prepare(item, needs_numbers=False, adjacency=adjacency).charge
