@@ -12,11 +12,9 @@ from skdp.budget.charging import Account, reach_budgets_by
 from skdp.budget.committed import BudgetPlan
 from skdp.budget.entries import PLAN, write_event
 from skdp.budget.forecast import ForecastingView
-from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.places import place_of
 from skdp.budget.ledger.store import Ledger
 from skdp.budget.repricing import joint_of
-from skdp.budget.request import Request
 from skdp.budget.terms import BudgetTerms
 from skdp.choices import Adjacency, Composition
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -128,9 +126,6 @@ class BudgetAccountant(Account, ForecastingView):
         ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))
         return budget
 
-    def _record(self, request: Request) -> Row:
-        return self.desk.admit(request)
-
     def plan(
         self,
         events: Iterable[Event | PrivacySpent],
@@ -214,9 +209,6 @@ class BudgetAccountant(Account, ForecastingView):
         if kind != PLAN:
             raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
         return BudgetPlan(self, index)
-
-    def _address(self) -> dict[str, Any]:
-        return self.desk.address()
 
 
 def _reach(address: dict[str, Any]) -> BudgetAccountant | BudgetPlan:

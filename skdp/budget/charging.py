@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self
@@ -56,7 +55,7 @@ def close_block(accountant: Any) -> None:
         notices.withdraw(number[0])
 
 
-class Account(ABC):
+class Account:
     """What fits charge: a budget, or a plan that it has paid for. Copies of one are the same."""
 
     desk: Desk
@@ -126,15 +125,16 @@ class Account(ABC):
             seeded=seeded,
             unit=unit,
         )
-        return self.desk.entry(request, self._record(request))
+        row = self._record(request)
+        return BudgetEntry.from_row(row, self.desk.currency.units, request.event)
 
-    @abstractmethod
     def _record(self, request: Request) -> Row:
         """Have a request paid for and recorded."""
+        return self.desk.admit(request)
 
-    @abstractmethod
     def _address(self) -> dict[str, Any]:
         """Say where other processes find it."""
+        return self.desk.address()
 
     def __enter__(self) -> Self:
         """Have the fits of a block charge this budget or plan.

@@ -8,8 +8,6 @@ from typing import Any
 
 from skdp.accounting import Event
 from skdp.budget.currencies import BudgetFilter
-from skdp.budget.entries import BudgetEntry
-from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.home import at_home, name_home
 from skdp.budget.ledger.places import known_place
 from skdp.budget.ledger.store import Ledger
@@ -55,10 +53,6 @@ class Desk:
                 final, seen = end.state.spent == seen, end.state.spent
             if final:
                 raise refusal(request, cost, seen, self.currency)
-
-    def entry(self, request: Request, row: Row) -> BudgetEntry:
-        """Return the entry that a request has become."""
-        return BudgetEntry.from_row(row, self.currency.units, request.event)
 
     def address(self) -> dict[str, Any]:
         """Say where other processes find the budget."""

@@ -84,11 +84,9 @@ _GENERAL_REMEDY = (
 
 
 def classify_step(step: Any) -> StepVerdict:
-    """Say whether a step's fitted state is private, independent of the rows, or leaks them.
-
-    Unknown classes leak; a class vouches for itself, but not for classes that inherit from it, by
-    ``_learns_from_rows = False``. Of a container the verdict is on what it keeps beside its parts.
-    """
+    """Say whether a step's fitted state is private, independent of the rows, or leaks them."""
+    # Unknown classes leak; a class vouches for itself, but not for its heirs, by
+    # ``_learns_from_rows = False``. A container is judged by what it keeps beside its parts.
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
         return _known("it passes columns on or drops them")
     name = type(step).__name__
@@ -96,7 +94,6 @@ def classify_step(step: Any) -> StepVerdict:
     if is_private(step):
         reason = "its fit is a differentially private release"
         return StepVerdict("private", reason, assumption=private_claim(step))
-    # A class that inherits the attribute may do other things with the rows.
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
             return _known("its class declares that fit learns no values")
