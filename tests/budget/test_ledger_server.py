@@ -13,7 +13,13 @@ from pathlib import Path
 
 import _postgres
 import pytest
-from ledger_workers import charge_many, charge_with_evidence, redeem_all, run_processes
+from ledger_workers import (
+    charge_many,
+    charge_with_evidence,
+    in_child,
+    redeem_all,
+    run_processes,
+)
 from support import rows
 
 from skdp import OperaLogisticRegression, cli
@@ -238,14 +244,7 @@ def test_the_same_charge_of_another_client_is_not_taken_for_ones_own(budget, mon
 
     def act(commit, connection):
         connection.connection.dbapi_connection.rollback()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                status = budget.reserve(EVENT).index != 4
-            finally:
-                os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
+        assert in_child(lambda: budget.reserve(EVENT).index) == "4"
         cut(connection)
 
     monkeypatch.setattr(store, "datetime", Clock)
