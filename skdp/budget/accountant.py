@@ -108,19 +108,6 @@ class BudgetAccountant(Account, ForecastingView):
         ----------
         ledger : path or str
             Its file or its address, where it must be.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> from skdp.accounting import PureDPEvent
-        >>> from skdp.budget import BudgetAccountant
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> path = os.path.join(folder.name, "study.db")
-        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0, ledger=path)
-        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
-        >>> BudgetAccountant.open(path).remaining()  # tomorrow, or in another process
-        (0.75, 0.0)
-        >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
         ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))

@@ -63,15 +63,9 @@ class Finding:
 
 def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
     """Return what the private parts spent, the record of one search once."""
-    records: list[PrivacySpent] = []
-    searches: set[int] = set()
-    for finding in findings:
-        if finding.spent is None or (finding.of_search and id(finding.spent) in searches):
-            continue
-        if finding.of_search:
-            searches.add(id(finding.spent))
-        records.append(finding.spent)
-    return records
+    # By identity of the record, if it is that of a search, and else by that of the finding.
+    found = {id(each.spent if each.of_search else each): each.spent for each in findings}
+    return [spent for spent in found.values() if spent is not None]
 
 
 def examine(fitted: Any, name: str = "estimator") -> list[Finding]:

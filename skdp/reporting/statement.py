@@ -337,13 +337,11 @@ def _merge(lists: Any) -> list[str]:
 
 def _find_ledger(parameters: dict[str, Any]) -> dict[str, Any] | None:
     """Return what the ledgers say that the object's fits were charged to, if it is one."""
-    found = [value for value in parameters.values() if _is_ledger(value)]
-    if not found:
-        return None
+    ledger: Any = next(filter(_is_ledger, parameters.values()), None)
     try:
-        return _ledger_summary(found[0])
+        return None if ledger is None else _ledger_summary(ledger)
     except LedgerError as error:  # gone or damaged: the figures of the fit hold without it
-        return {"name": found[0].name or "", "unreadable": type(error).__name__}
+        return {"name": ledger.name or "", "unreadable": type(error).__name__}
 
 
 def _is_ledger(value: Any) -> bool:
