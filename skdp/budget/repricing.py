@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from skdp.accounting import ApproxDPEvent, ComposedEvent, PLDAccountant
+from skdp.accounting.numerics.floats import decimal_up
 from skdp.budget.currencies import Charge
 from skdp.budget.currencies.base import Amounts
-from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.currencies.profiles import is_certified
 from skdp.budget.desk import Desk

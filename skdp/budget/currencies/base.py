@@ -11,8 +11,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from skdp.accounting import Event
+from skdp.accounting.numerics.floats import float_up
 from skdp.accounting.value import check_guarantee
-from skdp.budget.currencies.exact import float_up
 from skdp.budget.currencies.profiles import is_certified
 from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError

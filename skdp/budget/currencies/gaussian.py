@@ -13,10 +13,10 @@ from scipy.special import erfinv, ndtri_exp
 from skdp.accounting import Event
 from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
+from skdp.accounting.numerics.floats import float_up, read_decimal, round_up
 from skdp.accounting.pld.directions import mu_of_all_rows
 from skdp.budget.currencies._cover import cover, require_mu
 from skdp.budget.currencies._runs import replace_runs
-from skdp.budget.currencies.exact import float_up, read_decimal, round_up
 from skdp.budget.currencies.profiles import is_supported, profile_of
 from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
+from skdp.accounting.numerics.floats import decimal_up, float_up, read_decimal, round_up
 from skdp.budget.currencies._box import box_epsilon, largest_mu
 from skdp.budget.currencies._curved import (
     gaussian_pair,
@@ -17,15 +18,7 @@ from skdp.budget.currencies._curved import (
     split_delta,
 )
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge, Limits, add, as_float
-from skdp.budget.currencies.exact import (
-    decimal_down,
-    decimal_up,
-    float_down,
-    float_up,
-    read_decimal,
-    round_up,
-    shorten,
-)
+from skdp.budget.currencies.exact import decimal_down, float_down, shorten
 from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 from skdp.budget.currencies.pairs import pair_of
 from skdp.choices import Adjacency
