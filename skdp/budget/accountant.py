@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from skdp.accounting import Event
-from skdp.budget.charging import Account, Details, reach_budgets_by
-from skdp.budget.committed import BudgetPlan, commit
-from skdp.budget.entries import PLAN, BudgetEntry, write_event
+from skdp.budget.charging import Account, reach_budgets_by
+from skdp.budget.committed import BudgetPlan
+from skdp.budget.entries import PLAN, write_event
 from skdp.budget.forecast import ForecastingView
 from skdp.budget.ledger.places import place_of
 from skdp.budget.ledger.store import Ledger
+from skdp.budget.repricing import joint_of
 from skdp.budget.terms import BudgetTerms
 from skdp.choices import Adjacency, Composition
 from skdp.reporting.privacy_spent import PrivacySpent
@@ -107,37 +108,10 @@ class BudgetAccountant(Account, ForecastingView):
         ----------
         ledger : path or str
             Its file or its address, where it must be.
-
-        Returns
-        -------
-        BudgetAccountant
-            The budget that it was created with.
-
-        Raises
-        ------
-        LedgerError
-            If the file cannot be read or trusted.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> from skdp.accounting import PureDPEvent
-        >>> from skdp.budget import BudgetAccountant
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> path = os.path.join(folder.name, "study.db")
-        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0, ledger=path)
-        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
-        >>> BudgetAccountant.open(path).remaining()  # tomorrow, or in another process
-        (0.75, 0.0)
-        >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
         ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))
         return budget
-
-    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
-        request = self.desk.prepare(event, **details)
-        return self.desk.entry(request, self.desk.admit(request))
 
     def plan(
         self,
@@ -177,28 +151,22 @@ class BudgetAccountant(Account, ForecastingView):
             If the plan does not fit; nothing is charged then.
         LedgerError, TypeError, ValueError, UnsupportedEventError
             As `reserve` does.
-
-        Examples
-        --------
-        >>> from skdp import OperaLogisticRegression
-        >>> from skdp.budget import BudgetAccountant
-        >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-5)
-        >>> classifier = OperaLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
-        >>> plan = budget.plan([classifier.privacy_plan(n_samples=4, n_features=1)], label="paper")
-        >>> X, y = [[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1]
-        >>> model = classifier.set_params(accountant=plan).fit(X, y)
-        >>> plan.left()
-        []
         """
-        charges, joint, pair = commit(events, self.desk, given=adjacency, delta=delta)
+        parts = tuple(
+            self.desk.prepare(item, needs_numbers=False, adjacency=adjacency).charge
+            for item in events
+        )
+        if not parts:
+            raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
+        joint, pair = joint_of(parts, self.desk, delta)
         own = (None, None) if pair is None else pair
-        label = label or f"plan of {len(charges)} releases"
+        label = label or f"plan of {len(parts)} releases"
         request = self.desk.prepare(joint, label=label, epsilon=own[0], delta=own[1])
-        charge = replace(request.charge, parts=tuple(charges))
-        committed = [write_event(part.event) for part in charges]
-        pairs = [[part.epsilon, part.delta] for part in charges]
+        committed = [write_event(part.event) for part in parts]
+        pairs = [[part.epsilon, part.delta] for part in parts]
         row = {**request.row, "kind": PLAN, "events": committed, "pairs": pairs}
-        return BudgetPlan(self, self.desk.admit(replace(request, charge=charge, row=row))["index"])
+        request = replace(request, charge=replace(request.charge, parts=parts), row=row)
+        return BudgetPlan(self, self._record(request)["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
         """Return a plan that was committed earlier.
@@ -208,17 +176,10 @@ class BudgetAccountant(Account, ForecastingView):
         index : int
             Index of the plan's entry.
 
-        Returns
-        -------
-        BudgetPlan
-            The plan.
-
         Raises
         ------
         ValueError
             If that entry is no plan.
-        LedgerError
-            If the ledger cannot be read or trusted.
 
         Examples
         --------
@@ -235,9 +196,6 @@ class BudgetAccountant(Account, ForecastingView):
         if kind != PLAN:
             raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
         return BudgetPlan(self, index)
-
-    def _address(self) -> dict[str, Any]:
-        return self.desk.address()
 
 
 def _reach(address: dict[str, Any]) -> BudgetAccountant | BudgetPlan:

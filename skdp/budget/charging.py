@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from skdp import notices
 from skdp.accounting import Event
@@ -18,12 +17,15 @@ from skdp.exceptions import BudgetExceededError, BudgetRequiredError
 from skdp.parameters import PlainParameters
 from skdp.reporting.privacy_spent import PrivacySpent
 
+if TYPE_CHECKING:
+    from skdp.budget.desk import Desk
+    from skdp.budget.ledger.chain import Row
+    from skdp.budget.request import Request
+
 # Blocks with the number of their notice; of this thread also with the process that opened them.
 _blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
 # By number: the budget, and the number of the block around it in the same thread.
 _blocks_anywhere: dict[int, tuple[Any, int | None]] = {}
-
-Details = dict[str, Any]
 
 
 def open_block(accountant: Any) -> None:
@@ -53,8 +55,11 @@ def close_block(accountant: Any) -> None:
         notices.withdraw(number[0])
 
 
-class Account(ABC):
+class Account:
     """What fits charge: a budget, or a plan that it has paid for. Copies of one are the same."""
+
+    desk: Desk
+    _needs_numbers = True  # where the currency does
 
     def reserve(
         self,
@@ -97,11 +102,6 @@ class Account(ABC):
         unit : {"row", "group", "mixed"}, default="row"
             What one record is: a row, or all rows that share an id in groups=.
 
-        Returns
-        -------
-        BudgetEntry
-            The entry.
-
         Raises
         ------
         BudgetExceededError
@@ -113,25 +113,28 @@ class Account(ABC):
         UnsupportedEventError
             If nothing is proved of such an event in the budget's currency.
         """
-        details: Details = {
-            "label": label,
-            "adjacency": adjacency,
-            "epsilon": epsilon,
-            "delta": delta,
-            "estimator": estimator,
-            "parameters": parameters,
-            "seeded": seeded,
-            "unit": unit,
-        }
-        return self._charge(event, details)
+        request = self.desk.prepare(
+            event,
+            needs_numbers=self._needs_numbers,
+            label=label,
+            adjacency=adjacency,
+            epsilon=epsilon,
+            delta=delta,
+            estimator=estimator,
+            parameters=parameters,
+            seeded=seeded,
+            unit=unit,
+        )
+        row = self._record(request)
+        return BudgetEntry.from_row(row, self.desk.currency.units, request.event)
 
-    @abstractmethod
-    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
-        """Do as `reserve` says."""
+    def _record(self, request: Request) -> Row:
+        """Have a request paid for and recorded."""
+        return self.desk.admit(request)
 
-    @abstractmethod
     def _address(self) -> dict[str, Any]:
         """Say where other processes find it."""
+        return self.desk.address()
 
     def __enter__(self) -> Self:
         """Have the fits of a block charge this budget or plan.
@@ -194,9 +197,7 @@ def find_accountant(bound: Any = None) -> Any:
         return here[-1][2]
     # A process that was forked in a block may work for it, or for one that was opened later.
     known = [accountant for _, _, accountant in here[-1:]] or _innermost_blocks()
-    known += [
-        _Unclear() if address is None else _reach(address) for address in notices.heard("budget")
-    ]
+    known += [_Unclear() if each is None else _reach(each) for each in notices.heard("budget")]
     distinct = {_identity(budget): budget for budget in known}
     if bound is not None and (not distinct or _identity(bound) in distinct):
         return bound
@@ -269,21 +270,18 @@ def check_accountant(accountant: Any) -> None:
 
 
 def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: str = ".fit") -> None:
-    """Charge what a fit is about to spend; afterwards the rows may be used.
-
-    `task` is its `CallbackContext` of scikit-learn, which names a search that it is a part of.
-    """
+    """Charge what a fit is about to spend; `task`, its `CallbackContext`, may name its search."""
     parameters = estimator.get_params(deep=False)
     bound = getattr(estimator, "_bound_accountant", None)
     search = find_search(task)
     if search is not None:
         parameters = {**parameters, "search": search.record()}
-    accountant = estimator.accountant
+    own = estimator.accountant
     try:
-        charge(accountant, spent, type(estimator).__name__, method, parameters, bound)
+        charge(own, spent, type(estimator).__name__, method, parameters, bound)
     except BudgetExceededError as error:
         if search is not None:
-            name_search(error, search, find_accountant(bound) if accountant is None else accountant)
+            name_search(error, search, find_accountant(bound) if own is None else own)
         raise
 
 
@@ -317,11 +315,7 @@ def charge(
         epsilon=spent.epsilon,
         delta=spent.delta,
         estimator=name,
-        parameters={
-            parameter: value
-            for parameter, value in (parameters or {}).items()
-            if is_recorded(parameter)
-        },
+        parameters={k: v for k, v in (parameters or {}).items() if is_recorded(k)},
         seeded=spent.seeded,
         unit=spent.unit,
     )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from skdp.accounting import ComposedEvent, Event
-from skdp.budget.charging import Account, Details
-from skdp.budget.currencies import Charge
+from skdp.accounting import Event
+from skdp.budget.charging import Account
 from skdp.budget.desk import Desk
-from skdp.budget.entries import PLANNED, BudgetEntry, read_event, write_event
+from skdp.budget.entries import PLANNED, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.ledger.home import at_home
-from skdp.budget.repricing import joint_of, written_today
+from skdp.budget.repricing import written_today
 from skdp.budget.request import Request
 from skdp.budget.view import LedgerView
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.reporting.privacy_spent import PrivacySpent
 from skdp.reporting.records import html_table
 
 
@@ -53,6 +50,8 @@ class BudgetPlan(Account):
     ('planned', [GaussianEvent(noise_multiplier=10.0)])
     """
 
+    _needs_numbers = False
+
     def __init__(self, accountant: LedgerView, index: int) -> None:
         self._accountant = accountant
         self._index = index
@@ -67,29 +66,21 @@ class BudgetPlan(Account):
         """Index of the plan's entry in the ledger."""
         return self._index
 
+    @property
+    def desk(self) -> Desk:  # type: ignore[override]
+        """The desk of the budget that paid."""
+        return self._accountant.desk
+
     def left(self) -> list[Event]:
-        """Return the events that were not redeemed yet, in the ledger's adjacency.
-
-        Returns
-        -------
-        list of Event
-            In the order of the plan.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read.
-        """
-        row, used = self._accountant.desk.file.row(self._index)
+        """Return the events that were not redeemed yet, in the ledger's relation."""
+        row, used = self.desk.file.row(self._index)
         return [read_event(e) for place, e in enumerate(row["events"]) if place not in used]
 
-    def _charge(self, event: Event | PrivacySpent, details: Details) -> BudgetEntry:
-        desk = self._accountant.desk
-        request = desk.prepare(event, **details, needs_numbers=False)
-        return desk.entry(request, _redeem(desk, self._index, request))
+    def _record(self, request: Request) -> Row:
+        return _redeem(self.desk, self._index, request)
 
     def _address(self) -> dict[str, Any]:
-        return {**self._accountant.desk.address(), "plan": self._index}
+        return {**self.desk.address(), "plan": self._index}
 
     def __repr__(self) -> str:
         label, left, planned = self._told()
@@ -109,43 +100,26 @@ class BudgetPlan(Account):
     def _told(self) -> tuple[str, int | str, int | str]:
         """Return the label, how many events are left and of how many; also without its file."""
         try:
-            row, used = self._accountant.desk.file.row(self._index)
+            row, used = self.desk.file.row(self._index)
         except LedgerError as error:
             return type(error).__name__, "unknown", "unknown"
         return row["label"], len(row["events"]) - len(used), len(row["events"])
-
-
-def commit(
-    events: Iterable[Event | PrivacySpent], desk: Desk, *, given: str | None, delta: float | None
-) -> tuple[list[Charge], ComposedEvent, tuple[float, float] | None]:
-    """Account jointly for a list of releases, each restated and proved as when it is reserved."""
-    charges = [desk.prepare(item, needs_numbers=False, adjacency=given).charge for item in events]
-    if not charges:
-        raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
-    return charges, *joint_of(charges, desk, delta)
 
 
 @at_home
 def _redeem(desk: Desk, index: int, request: Request) -> Row:
     with desk.file.opened(writing=True) as end:
         plan, used = end.row(index), end.places(index)
-        place = _place_of(request, plan, used)
+        wanted = canonical(write_event(request.charge.event))
+        left = (pair for pair in enumerate(plan["events"]) if pair[0] not in used)
+        place = next((i for i, event in left if written_today(event) == wanted), None)
         if place is None:
-            raise _not_planned(request, plan, used)
+            raise _not_planned(request, plan, used, wanted)
         row = {**request.row, "kind": PLANNED, "plan": index, "place": place}
         return end.append(row, desk.currency.nothing)
 
 
-def _place_of(request: Request, plan: Row, used: set[int]) -> int | None:
-    wanted = canonical(write_event(request.charge.event))
-    for place, event in enumerate(plan["events"]):
-        if place not in used and written_today(event) == wanted:
-            return place
-    return None
-
-
-def _not_planned(request: Request, plan: Row, used: set[int]) -> BudgetExceededError:
-    wanted = canonical(write_event(request.charge.event))
+def _not_planned(request: Request, plan: Row, used: set[int], wanted: str) -> BudgetExceededError:
     planned = sum(written_today(event) == wanted for event in plan["events"])
     reason = (
         f"all {planned} of that kind are redeemed"

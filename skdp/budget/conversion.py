@@ -6,12 +6,9 @@ from skdp.accounting import ApproxDPEvent, Event
 from skdp.accounting.analysis import of_two
 from skdp.accounting.numerics.floats import decimal_up
 from skdp.budget.currencies.base import Charge
-from skdp.budget.currencies.gaussian import ApproximateGaussian, approximate_gaussian
 from skdp.budget.currencies.pairs import pair_of
 from skdp.exceptions import UnsupportedEventError
 from skdp.mechanisms.contribution import ADJACENCIES
-
-__all__ = ["ApproximateGaussian", "approximate_gaussian", "convert_adjacency"]
 
 
 def convert_adjacency(

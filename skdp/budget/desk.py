@@ -8,8 +8,6 @@ from typing import Any
 
 from skdp.accounting import Event
 from skdp.budget.currencies import BudgetFilter
-from skdp.budget.entries import BudgetEntry
-from skdp.budget.ledger.chain import Row
 from skdp.budget.ledger.home import at_home, name_home
 from skdp.budget.ledger.places import known_place
 from skdp.budget.ledger.store import Ledger
@@ -33,10 +31,12 @@ class Desk:
         """The filter that the ledger's first row commits to."""
         return filter_of(self.file.genesis, self.file.where)
 
-    def prepare(self, event: Event | PrivacySpent, **details: Any) -> Request:
+    def prepare(
+        self, event: Event | PrivacySpent, *, needs_numbers: bool = True, **details: Any
+    ) -> Request:
         """Check what a caller says about a release, and restate it in the budget's relation."""
-        needs = {"needs_numbers": self.currency.needs_pairs, **details}
-        return prepare(event, ledger_adjacency=self.terms.adjacency, **needs)
+        needed = self.currency.needs_pairs and needs_numbers
+        return prepare(event, self.terms.adjacency, needed, **details)
 
     @at_home
     def admit(self, request: Request, *, keep: bool = True) -> Any:
@@ -53,10 +53,6 @@ class Desk:
                 final, seen = end.state.spent == seen, end.state.spent
             if final:
                 raise refusal(request, cost, seen, self.currency)
-
-    def entry(self, request: Request, row: Row) -> BudgetEntry:
-        """Return the entry that a request has become."""
-        return BudgetEntry.from_row(row, self.currency.units, request.event)
 
     def address(self) -> dict[str, Any]:
         """Say where other processes find the budget."""

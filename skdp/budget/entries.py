@@ -93,35 +93,13 @@ class BudgetEntry:
 
     @classmethod
     def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
-        """Read an entry from a row of the ledger.
-
-        Parameters
-        ----------
-        row : dict
-            The row.
-        units : tuple of str
-            Names of the units of the budget's currency.
-        event : Event, optional
-            Its event, if that need not be read.
-
-        Returns
-        -------
-        BudgetEntry
-            The entry.
-        """
-        cost = zip(units, read_amounts(row["cost"]), strict=True)
-        return cls(
-            **{**_fields(row), "event": event or read_event(row["event"]), "cost": dict(cost)}
-        )
+        """Read an entry from a row of the ledger; `units` are those of the budget's currency."""
+        cost = dict(zip(units, read_amounts(row["cost"]), strict=True))
+        event = event or read_event(row["event"])
+        return cls(**{**_fields(row), "event": event, "cost": cost})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as plain, JSON-ready values.
-
-        Returns
-        -------
-        dict
-            The fields; the cost in numbers, rounded up.
-        """
+        """Return the fields as plain, JSON-ready values; the cost in numbers, rounded up."""
         cost = {unit: write_up(amount) for unit, amount in self.cost.items()}
         return {**vars(self), "event": self.event.to_dict(), "cost": cost}
 
@@ -148,9 +126,8 @@ def _refuse_disproved(entry: dict[str, Any], written: dict[str, Any]) -> None:
     try:
         refuse_disproved(event, entry["adjacency"], entry["epsilon"], entry["delta"])
     except ValueError as error:
-        raise LedgerDamagedError(
-            f"Entry {entry['index']} of the ledger is false: {error}"
-        ) from None
+        told = f"Entry {entry['index']} of the ledger is false: {error}"
+        raise LedgerDamagedError(told) from None
 
 
 def _fields(row: Row) -> dict[str, Any]:

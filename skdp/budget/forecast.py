@@ -56,8 +56,6 @@ class ForecastingView(LedgerView):
         ------
         BudgetExceededError
             If not all of them fit; it says how many do.
-        LedgerError, TypeError, ValueError, UnsupportedEventError
-            As `reserve` does.
 
         Examples
         --------
@@ -73,7 +71,7 @@ class ForecastingView(LedgerView):
         currency = self.desk.currency
         found = rehearse(currency, self.desk.file.state().spent, requests, fits)
         if found.refused is not None:
-            raise found.error(currency, fits * len(requests), label or type(plan).__name__)
+            raise found.error(fits * len(requests), label or type(plan).__name__)
         self.desk.admit(requests[0], keep=False)  # whether the file can be written
         return currency.remaining(found.spent)
 
@@ -84,26 +82,18 @@ class ForecastingView(LedgerView):
 
         Parameters
         ----------
-        plan : Event, PrivacySpent, iterable of these, or estimator
-            What one fit charges; of an estimator, what `plan_fits` returns.
+        plan, **shape
+            What one fit charges, as for `check`.
         epsilon : float, optional
             Of an estimator: the epsilon of its last private step, if it is to have another.
         at_most : int, default=1000
             Where to stop counting.
-        **shape : dict
-            Of an estimator: `n_samples`, `n_features` and, if wanted, `n_classes` and `groups`, as
-            for `plan_fits`.
 
         Returns
         -------
         int or inf
             The number, exact if nobody else charges meanwhile; `at_most` if there are as many or
             more; ``inf`` if nothing limits them.
-
-        Raises
-        ------
-        LedgerError, TypeError, ValueError, UnsupportedEventError
-            As `reserve` does.
 
         Examples
         --------
@@ -136,7 +126,7 @@ class ForecastingView(LedgerView):
             estimator, pipeline or ordinary search, as for `plan_fits`: its last private step is
             given the epsilon, and its delta and all other steps stay as they are.
         **shape : dict
-            Of an estimator: `n_samples`, `n_features` and, if wanted, `n_classes` and `groups`.
+            Of an estimator, as for `check`.
 
         Returns
         -------
@@ -149,8 +139,6 @@ class ForecastingView(LedgerView):
         ------
         BudgetExceededError
             If nothing is left.
-        LedgerError
-            If the ledger cannot be read or trusted.
         ValueError
             If a parameter is out of range, or the budget has no limit.
         """
@@ -162,9 +150,8 @@ class ForecastingView(LedgerView):
 
         def try_out(epsilon: float) -> BudgetExceededError | None:
             asked = self._requests(set_epsilon(mechanism, epsilon), shape)
-            found = rehearse(currency, spent, asked, int(fits))
-            who = type(mechanism).__name__
-            return found.error(currency, int(fits) * len(asked), who) if found.refused else None
+            found, needed = rehearse(currency, spent, asked, int(fits)), int(fits) * len(asked)
+            return found.error(needed, type(mechanism).__name__) if found.refused else None
 
         guess = what_fits(currency, spent, fits, "any") or (currency.epsilon / fits, 0.0)
         epsilon = largest_epsilon(currency.epsilon, guess[0], try_out)
@@ -178,11 +165,8 @@ class ForecastingView(LedgerView):
             ways = [self._requests(fits + refit, {}, **details) for refit in refits or [[]]]
             return min(ways, key=self._left_after) if refits else ways[0]
         _refuse_shape(shape, plan)
-        items = (
-            list(plan)
-            if isinstance(plan, Iterable) and not isinstance(plan, Event | PrivacySpent)
-            else [plan]
-        )
+        single = isinstance(plan, Event | PrivacySpent) or not isinstance(plan, Iterable)
+        items = [plan] if single else list(plan)
         if not items:
             raise ValueError("plan must name at least one release.")
         return [self.desk.prepare(item, **details) for item in items]

@@ -94,9 +94,7 @@ def find_epsilon(estimator: Any) -> str:
     steps = _private_steps(estimator.estimator if searched else estimator)
     parts = ["estimator"] * searched + [steps[-1].name, "epsilon"]
     name = "__".join(part for part in parts if part)
-    if searched and any(
-        name == f"estimator__{key}" for point in _points(estimator) for key in point
-    ):
+    if searched and any(name in {f"estimator__{key}" for key in p} for p in _points(estimator)):
         raise ValueError(f"The search tries several values of {name!r}: which one to set is open.")
     return name
 
@@ -119,10 +117,7 @@ def _plan_search(
     refits: dict[str, list[PrivacySpent]] = {}
     for point in _points(search):
         candidate = clone(search.estimator).set_params(**clone(point, safe=False))
-        by_size = {
-            size: _plan_fit(candidate, {**public, "n_samples": size})
-            for size in {*sizes, n_samples}
-        }
+        by_size = {n: _plan_fit(candidate, {**public, "n_samples": n}) for n in {*sizes, n_samples}}
         for size in sizes:
             fits += by_size[size]
         whole = by_size[n_samples]
@@ -209,7 +204,5 @@ def _same_price(one: Event, other: Event) -> bool:
 def ask_plan(estimator: Any, public: dict[str, Any]) -> PrivacySpent:
     """Return the `privacy_plan` of an estimator, which may not ask for all public numbers."""
     known = inspect.signature(estimator.privacy_plan).parameters
-    planned: PrivacySpent = estimator.privacy_plan(
-        **{name: value for name, value in public.items() if name in known}
-    )
+    planned: PrivacySpent = estimator.privacy_plan(**{k: public[k] for k in public if k in known})
     return planned

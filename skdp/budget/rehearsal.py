@@ -20,16 +20,17 @@ _SMALLEST_SHARE = 1e-9  # of the budget's epsilon: less is of no use to a fit
 class Rehearsal:
     """How far a list of charges, repeated in rounds, would get before one is refused."""
 
+    currency: BudgetFilter
     requests: Sequence[Request]
     rounds: float  # that would be granted whole; infinite where nothing limits them
     spent: Amounts  # after these, or after all charges that would be granted if one is refused
     refused: tuple[int, Amounts] | None = None  # which one of its round, and its cost
 
-    def error(self, currency: BudgetFilter, needed: int, who: str) -> BudgetExceededError:
+    def error(self, needed: int, who: str) -> BudgetExceededError:
         """Return the error of the refused charge, which says how many there would have been."""
         assert self.refused is not None
         place, cost = self.refused
-        error = refusal(self.requests[place], cost, self.spent, currency)
+        error = refusal(self.requests[place], cost, self.spent, self.currency)
         if needed > 1:
             granted = int(self.rounds) * len(self.requests) + place
             error.args = (f"{who} needs {needed} charges, of which {granted} fit. {error}",)
@@ -45,12 +46,12 @@ def rehearse(
         for place, request in enumerate(requests):
             cost = currency.price(request.charge, spent)
             if not currency.fits(spent, cost):
-                return Rehearsal(requests, done, spent, (place, cost))
+                return Rehearsal(currency, requests, done, spent, (place, cost))
             spent = add(spent, cost)
         limits = currency.reachable(spent)
         if all(a == b or most is None for a, b, most in zip(before, spent, limits, strict=True)):
-            return Rehearsal(requests, math.inf, spent)
-    return Rehearsal(requests, rounds, spent)
+            return Rehearsal(currency, requests, math.inf, spent)
+    return Rehearsal(currency, requests, rounds, spent)
 
 
 def largest_epsilon(

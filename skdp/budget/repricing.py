@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from skdp.accounting import ApproxDPEvent, ComposedEvent, PLDAccountant
+from skdp.accounting.numerics.floats import decimal_up
 from skdp.budget.currencies import Charge
 from skdp.budget.currencies.base import Amounts
-from skdp.budget.currencies.exact import decimal_up
 from skdp.budget.currencies.pairs import pair_of
 from skdp.budget.currencies.profiles import is_certified
 from skdp.budget.desk import Desk
 from skdp.budget.entries import PLAN, PLANNED, read_event, write_event
 from skdp.budget.ledger.chain import Row, canonical, read_amounts
 from skdp.budget.request import restate
-from skdp.choices import Adjacency
 from skdp.exceptions import LedgerDamagedError, UnsupportedEventError
 
 # By how much a price may differ in its last digits, between machines.
@@ -125,18 +124,12 @@ def _too_cheap(desk: Desk, row: Row) -> LedgerDamagedError:
 
 
 def joint_of(
-    charges: list[Charge], desk: Desk, delta: float | None
+    charges: Sequence[Charge], desk: Desk, delta: float | None
 ) -> tuple[ComposedEvent, tuple[float, float] | None]:
     """Return an event that stands for all charges, and its pair if the budget counts pairs."""
-    if desk.currency.needs_pairs:
-        return _jointly(charges, desk.terms.adjacency, delta)
-    return ComposedEvent(tuple(charge.event for charge in charges)), None
-
-
-def _jointly(
-    charges: list[Charge], adjacency: Adjacency, delta: float | None
-) -> tuple[ComposedEvent, tuple[float, float]]:
-    """Return an event that stands for all charges, and an (epsilon, delta) of it."""
+    if not desk.currency.needs_pairs:
+        return ComposedEvent(tuple(charge.event for charge in charges)), None
+    adjacency = desk.terms.adjacency
     pairs = [None if charge.epsilon is None else pair_of(charge, adjacency) for charge in charges]
     known = [pair for pair in pairs if pair is not None]
     if delta is None and len(known) < len(pairs):

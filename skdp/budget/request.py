@@ -38,9 +38,9 @@ class Request:
 
 def prepare(
     event: Event | PrivacySpent,
-    *,
     ledger_adjacency: Adjacency,
     needs_numbers: bool,
+    *,
     label: str | None = None,
     adjacency: Adjacency | None = None,
     epsilon: float | None = None,

@@ -13,10 +13,9 @@ _EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
 
 
 class SearchFit(NamedTuple):
-    """One fit of a search by scikit-learn; all of it is public.
+    """One fit of a search by scikit-learn; all of it is public."""
 
-    How many it will make is left out: splits by ids are as many as private ids may be.
-    """
+    # How many it will make is left out: splits by ids are as many as private ids may be.
 
     search: str  # its class
     run: str  # which call of its fit

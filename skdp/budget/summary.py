@@ -27,12 +27,11 @@ def refusal(
     currency: BudgetFilter,
 ) -> BudgetExceededError:
     """Return the error of a charge that does not fit."""
-    charge = request.charge
+    charge, left = request.charge, currency.remaining(spent)
     if charge.epsilon is not None and charge.delta is not None:
         asked = charge.epsilon, charge.delta
     else:
         asked = currency.guarantee(cost)
-    left = currency.remaining(spent)
     kind = "gaussian" if GDPAccountant().supports(charge.event) else "any"
     fits = what_fits(currency, spent, 1, kind)
     prices = [
@@ -112,12 +111,10 @@ def _total_event(
         return ComposedEvent(())
     # A first release that took the whole budget has its pair and need not be below the curve.
     known = None if currency.is_spent(spent) else currency.curve(spent)
-    curve = None if known is None else _curve_event(*known)
-    if curve is not None:
+    if known is not None and (curve := _curve_event(*known)) is not None:
         return curve
-    if not math.isfinite(epsilon):
-        return ApproxDPEvent(0.0, 1.0)  # no guarantee at any delta below one
-    return ApproxDPEvent(epsilon, delta)
+    # Without a finite epsilon there is no guarantee at any delta below one.
+    return ApproxDPEvent(epsilon, delta) if math.isfinite(epsilon) else ApproxDPEvent(0.0, 1.0)
 
 
 def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Event | None:

@@ -67,14 +67,9 @@ class BudgetTerms:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> BudgetTerms:
         """Read the terms of a ledger."""
-        return cls(
-            float(row["epsilon"]),
-            float(row["delta"]),
-            row["adjacency"],
-            row["composition"],
-            row["name"],
-            row.get("stated_epsilon"),  # which older ledgers have not
-        )
+        stated = row.get("stated_epsilon")  # which older ledgers have not
+        epsilon, delta = float(row["epsilon"]), float(row["delta"])
+        return cls(epsilon, delta, row["adjacency"], row["composition"], row["name"], stated)
 
     def agree_with(self, found: BudgetTerms, where: object) -> None:
         """See that a ledger that was there already is of these terms."""

@@ -19,13 +19,7 @@ from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class LedgerView:
-    """A budget's ledger, to be read; all copies and pickles of it reach the same ledger.
-
-    Parameters
-    ----------
-    file : Ledger
-        The ledger.
-    """
+    """A budget's ledger, to be read; all copies and pickles of it reach the same ledger."""
 
     def __init__(self, file: Ledger) -> None:
         self.desk = Desk(file)
@@ -74,20 +68,6 @@ class LedgerView:
             For any amounts fixed in advance, all that was released before they were exceeded has
             this guarantee. The budget's own total holds whenever and why ever one stops; this
             reading does not promise that of a moment picked by looking at results.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read or trusted.
-
-        Examples
-        --------
-        >>> from skdp.accounting import PureDPEvent
-        >>> from skdp.budget import BudgetAccountant
-        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
-        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
-        >>> budget.spent()
-        (0.25, 0.0)
         """
         return self.desk.currency.guarantee(self.desk.file.state().spent)
 
@@ -100,20 +80,6 @@ class LedgerView:
             Zeros if none fits but perhaps a pure one. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"``
             that release is Gaussian, under ``"mixed"`` perhaps; epsilons are not additive there,
             and this may be more than the difference between the total and what is spent.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read or trusted.
-
-        Examples
-        --------
-        >>> from skdp.accounting import PureDPEvent
-        >>> from skdp.budget import BudgetAccountant
-        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
-        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
-        >>> budget.remaining()
-        (0.75, 0.0)
         """
         return self.desk.currency.remaining(self.desk.file.state().spent)
 
@@ -125,11 +91,6 @@ class LedgerView:
         dict of str to tuple of float
             Rounded up. Under ``"mixed"``: the squares of mu, and the stated epsilons and deltas.
             What one sum may reach depends on the others: it need not be there for all at once.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read or trusted.
         """
         return coordinates(self.desk.currency, self.desk.file.state().spent)
 
@@ -140,11 +101,6 @@ class LedgerView:
         -------
         list of dict
             Fields of `BudgetEntry` as plain values; the cost in numbers, rounded up.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read or trusted.
 
         Examples
         --------
@@ -190,16 +146,6 @@ class LedgerView:
         -----
         PrivacyWarning
             If entries cannot be priced again: of a newer version, or plans of an older one.
-
-        Examples
-        --------
-        >>> from skdp.accounting import PureDPEvent
-        >>> from skdp.budget import BudgetAccountant
-        >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
-        >>> receipt = str(budget.verify())  # keep it elsewhere
-        >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
-        >>> budget.verify(receipt).entries  # nothing before it was changed
-        1
         """
         known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
         found = self.desk.file.verify(known)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
@@ -62,15 +63,9 @@ class Finding:
 
 def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
     """Return what the private parts spent, the record of one search once."""
-    records: list[PrivacySpent] = []
-    searches: set[int] = set()
-    for finding in findings:
-        if finding.spent is None or (finding.of_search and id(finding.spent) in searches):
-            continue
-        if finding.of_search:
-            searches.add(id(finding.spent))
-        records.append(finding.spent)
-    return records
+    # By identity of the record, if it is that of a search, and else by that of the finding.
+    found = {id(each.spent if each.of_search else each): each.spent for each in findings}
+    return [spent for spent in found.values() if spent is not None]
 
 
 def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
@@ -152,10 +147,7 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
 
 def _is_stratified(search: Any) -> bool:
     cv = getattr(search, "cv", None)
-    if cv is None or isinstance(cv, int):
-        # scikit-learn's default for classifiers.
-        from sklearn.base import is_classifier
-
+    if cv is None or isinstance(cv, int):  # scikit-learn's default for classifiers
         return bool(is_classifier(search))
     return "Stratified" in type(cv).__name__
 
@@ -179,8 +171,4 @@ def _fits_inside(fitted: Any) -> Iterator[tuple[Any, PrivacySpent]]:
         elif isinstance(value, list | tuple):
             waiting[:0] = list(value)
         elif hasattr(value, "__dict__") and not isinstance(value, type):
-            waiting[:0] = [part for part in vars(value).values() if _may_hold_fits(part)]
-
-
-def _may_hold_fits(value: Any) -> bool:
-    return isinstance(value, list | tuple) or hasattr(value, "__dict__")
+            waiting[:0] = list(vars(value).values())

@@ -21,10 +21,8 @@ _WIDTHS = (1, 2, 3, 5)
 
 
 def mixes_rows(step: Any) -> bool:
-    """Tell whether synthetic rows show that what becomes of a row depends on other rows.
-
-    False proves nothing: the function may raise on rows that are not those it was made for.
-    """
+    """Tell whether synthetic rows show that what becomes of a row depends on other rows."""
+    # False proves nothing: the function may raise on rows that are not those it was made for.
     known = getattr(step, "n_features_in_", None), step.validate
     verdicts: dict[Any, bool] = {}
     with suppress(TypeError):  # not every callable can be remembered

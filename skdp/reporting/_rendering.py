@@ -30,15 +30,11 @@ def render_text(record: dict[str, Any]) -> str:
     """Return the statement as plain text."""
     lines = [title(record), ""]
     lines += [_wrap(f"{name}: {text}") for name, text in facts(record)]
-    lines += ["Parts:"]
-    for part in record["parts"]:
-        lines.append(_wrap(f"- {part_line(part)}", "  ", "    "))
-    for name, items in lists(record):
+    for name, items in [("Parts", map(part_line, record["parts"])), *lists(record)]:
         lines.append(f"{name}:")
         lines += [_wrap(f"- {item}", "  ", "    ") for item in items]
     lines += [
-        _wrap(f"Arithmetic: {record['arithmetic']}."),
-        _wrap(f"Randomness: {record['randomness']}."),
+        _wrap(f"{name.capitalize()}: {record[name]}.") for name in ("arithmetic", "randomness")
     ]
     return "\n".join(lines)
 
@@ -86,14 +82,11 @@ def facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     if guarantee is not None:
         found += _guarantee_facts(record, guarantee)
     if record["made_by"]:
-        found.append(("Charged by" if record["kind"] == "ledger" else "Made by", _joined(record)))
+        by = "Charged by" if record["kind"] == "ledger" else "Made by"
+        found.append((by, "; ".join(record["made_by"]) + "."))
     if record["ledger"] is not None and record["kind"] != "ledger":
         found.append(("Ledger", _ledger_line(record["ledger"])))
     return found
-
-
-def _joined(record: dict[str, Any]) -> str:
-    return "; ".join(record["made_by"]) + "."
 
 
 def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[tuple[str, str]]:
@@ -123,19 +116,15 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
         f"{point['epsilon']:.4g} at {point['delta']:.3g}" for point in guarantee["curve"]
     )
     events = "; ".join(event_text(event) for event in guarantee["events"])
+    by = "" if record["kind"] == "ledger" else " accountant"
     return [
         (name, f"{pair}-differential privacy, {record['model']}."),
         ("Neighbours", f"{guarantee['adjacency']}: {guarantee['neighbours']}."),
         ("Unit of privacy", f"{protects}."),
         ("Epsilon at other deltas", f"{curve}."),
-        ("Accounting", f"{_accounting(record, guarantee)}, upper bound, of {events}."),
+        ("Accounting", f"{guarantee['accountant']}{by}, upper bound, of {events}."),
         ("Sampling", f"{guarantee['sampling']}."),
     ]
-
-
-def _accounting(record: dict[str, Any], guarantee: dict[str, Any]) -> str:
-    name = str(guarantee["accountant"])
-    return name if record["kind"] == "ledger" else f"{name} accountant"
 
 
 def lists(record: dict[str, Any]) -> list[tuple[str, list[str]]]:
@@ -180,10 +169,8 @@ def _ledger_line(ledger: dict[str, Any]) -> str:
 
 def event_text(event: dict[str, Any]) -> str:
     """Return an event's record in the form of a constructor call."""
-    arguments = ", ".join(
-        f"{key}={_event_value(value)}" for key, value in event.items() if key != "type"
-    )
-    return f"{event.get('type', 'event')}({arguments})"
+    arguments = [f"{key}={_event_value(item)}" for key, item in event.items() if key != "type"]
+    return f"{event.get('type', 'event')}({', '.join(arguments)})"
 
 
 def _event_value(value: Any) -> str:

@@ -28,17 +28,14 @@ class Total(NamedTuple):
 
 
 def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total | None:
-    """Compose the records of fits on the same rows, fixed as one plan before the first ran.
-
-    The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
-    is the most rows of one unit, where records are for one row; None is 1 if all of them are.
-    """
+    """Compose the records of fits on the same rows, fixed as one plan before the first ran."""
+    # The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
+    # is the most rows of one unit, where records are for one row; None is 1 if all of them are.
     adjacency, unit = records[0].adjacency, records[0].unit
-    if any(record.adjacency != adjacency for record in records):
+    units = {record.unit for record in records}
+    if any(record.adjacency != adjacency for record in records) or "mixed" in units:
         return None
-    if "mixed" in {record.unit for record in records}:
-        return None
-    if any(record.unit != unit for record in records):
+    if len(units) > 1:
         return None if group_size is None else _total_of_both(records, group_size)
     group_size = 1 if unit == "group" or group_size is None else group_size
     events = tuple(record.event for record in records)
@@ -47,12 +44,12 @@ def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total |
     joint = joint_accountant(records)
     if joint is None:
         group = group_privacy(epsilon, delta, group_size)
-        curve: tuple[tuple[float, float], ...] = ((delta, epsilon),)
-        return Total(epsilon, delta, adjacency, "basic composition", events, curve, group, unit)
+        alone, name = ((delta, epsilon),), "basic composition"
+        return Total(epsilon, delta, adjacency, name, events, alone, group, unit)
     epsilon = min(epsilon, float(joint.epsilon(delta)))
-    points = tuple((d, _at_most(joint, d, epsilon, delta)) for d in _deltas(delta))
+    curve = tuple((d, _at_most(joint, d, epsilon, delta)) for d in _deltas(delta))
     group = (float(group_epsilon(joint, delta, group_size)), delta)
-    return Total(epsilon, delta, adjacency, joint.name, events, points, group, unit)
+    return Total(epsilon, delta, adjacency, joint.name, events, curve, group, unit)
 
 
 def _total_of_both(records: Sequence[PrivacySpent], group_size: int) -> Total | None:

@@ -33,8 +33,6 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     ------
     TypeError
         If the model has no coefficients.
-    NotFittedError
-        If it is not fitted.
 
     Notes
     -----
@@ -98,8 +96,6 @@ def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarr
         If the model is of another kind.
     ValueError
         If it has a penalty, which biases coefficients, or for a bad level.
-    NotFittedError
-        If it is not fitted.
 
     Notes
     -----

@@ -23,13 +23,7 @@ def pyplot(caller: str) -> Any:
 
 
 class ResultDisplay(ABC):
-    """Base of the pictures of a result, on the unit square if nothing else is said.
-
-    Parameters
-    ----------
-    result : object
-        What is shown.
-    """
+    """Base of the pictures of a result, on the unit square if nothing else is said."""
 
     _axes: tuple[str, str]
     _on_unit_square = True
@@ -56,18 +50,6 @@ class ResultDisplay(ABC):
             the unit of a target are linear.
         **kwargs : dict
             Passed on to matplotlib's ``plot`` for the main line.
-
-        Returns
-        -------
-        ResultDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        ValueError
-            If `scale` is unknown.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         check_choice("scale", scale, ("linear", "log"))

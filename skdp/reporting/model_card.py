@@ -35,8 +35,6 @@ def model_card(fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = No
     ------
     ImportError
         If skops is missing: ``pip install 'skdp[card]'``.
-    TypeError, ValueError
-        As `privacy_statement` does.
 
     Examples
     --------

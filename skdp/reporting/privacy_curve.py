@@ -35,7 +35,8 @@ class PrivacyCurveDisplay:
     """Privacy curve: epsilon against delta, epsilon against steps, or an f-DP trade-off function.
 
     Make one with :meth:`from_accountant`, :meth:`from_estimator` or :meth:`from_steps`. What was
-    computed is kept in attributes; :meth:`plot` draws it, as often as wanted.
+    computed is kept in attributes; :meth:`plot` draws it, as often as wanted, if there is
+    matplotlib.
 
     Parameters
     ----------
@@ -114,16 +115,6 @@ class PrivacyCurveDisplay:
             Where to draw, by default a new figure.
         **kwargs : dict
             Passed on to matplotlib's ``plot``.
-
-        Returns
-        -------
-        PrivacyCurveDisplay
-            The display, drawn.
-
-        Raises
-        ------
-        ImportError, TypeError, ValueError
-            If matplotlib is missing, the accountant is none, or ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_accountant")
         check_accountant(accountant)
@@ -149,16 +140,6 @@ class PrivacyCurveDisplay:
             What was fitted.
         kind, grid, name, ax, **kwargs : optional
             As of :meth:`from_accountant`; the default name is the estimator's class.
-
-        Returns
-        -------
-        PrivacyCurveDisplay
-            The display, drawn.
-
-        Raises
-        ------
-        ImportError, TypeError, ValueError
-            If matplotlib is missing, the estimator reports no spending, or ``kind`` is unknown.
         """
         pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
@@ -193,15 +174,8 @@ class PrivacyCurveDisplay:
         name, ax, **kwargs : optional
             As of :meth:`from_accountant`.
 
-        Returns
-        -------
-        PrivacyCurveDisplay
-            The display, drawn.
-
         Raises
         ------
-        ImportError, TypeError, ValueError
-            If matplotlib is missing, the accountant is none, or ``steps`` are no whole numbers.
         UnsupportedEventError
             If the accountant has no bound for the step.
         """
@@ -226,16 +200,6 @@ class PrivacyCurveDisplay:
             "no bound" or "no differential privacy" where that is so.
         **kwargs : dict
             Passed on to matplotlib's ``plot``.
-
-        Returns
-        -------
-        PrivacyCurveDisplay
-            This display.
-
-        Raises
-        ------
-        ImportError, ValueError
-            If matplotlib is missing, ``kind`` is unknown, or the guaranteed bound is not given.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         if self.kind not in _AXES:

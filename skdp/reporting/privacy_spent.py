@@ -83,8 +83,8 @@ class PrivacySpent(JsonRecord):
     >>> epsilon, delta = spent
     >>> round(epsilon, 6), delta, spent.adjacency
     (1.0, 1e-06, 'replace-one')
-    >>> bool(spent.epsilon_at(1e-9) > epsilon)
-    True
+    >>> bool(spent.epsilon_at(1e-9) > epsilon), bool(spent.delta_at(2.0) < delta)
+    (True, True)
     """
 
     epsilon: float
@@ -123,38 +123,15 @@ class PrivacySpent(JsonRecord):
         return iter((self.epsilon, self.delta))
 
     def epsilon_at(self, delta: float) -> PrivacyValue:
-        """Return an upper bound on epsilon at another delta.
+        """Return an upper bound on epsilon at another delta, with its lower bound.
 
-        Parameters
-        ----------
-        delta : float
-            In [0, 1).
-
-        Returns
-        -------
-        PrivacyValue
-            Epsilon, with its lower bound; never more than `epsilon` at or above the reported delta.
-
-        Examples
-        --------
-        >>> from skdp import DPSGDClassifier
-        >>> plan = DPSGDClassifier(epsilon=1.0, delta=1e-5, data_norm=1.0).privacy_plan(5000, 20)
-        >>> bool(plan.epsilon < plan.epsilon_at(1e-6) < 2.0)
-        True
+        It is never more than `epsilon` at or above the reported delta.
         """
         value = self._composed().epsilon(delta)
         return _at_most(value, self.epsilon) if delta >= self.delta else value
 
     def delta_at(self, epsilon: float) -> PrivacyValue:
-        """Return an upper bound on delta at another epsilon (non-negative).
-
-        Examples
-        --------
-        >>> from skdp import DPSGDClassifier
-        >>> plan = DPSGDClassifier(epsilon=1.0, delta=1e-5, data_norm=1.0).privacy_plan(5000, 20)
-        >>> bool(plan.delta_at(2.0) < 1e-9)
-        True
-        """
+        """Return an upper bound on delta at another epsilon (non-negative)."""
         value = self._composed().delta(epsilon)
         return _at_most(value, self.delta) if epsilon >= self.epsilon else value
 

@@ -10,10 +10,8 @@ _FORMULAS = ("=", "+", "-", "@")
 
 
 def safe_text(text: object) -> str:
-    """Return a text on one line without what steers its display or cannot be encoded.
-
-    Controls, marks of direction and lone surrogates become U+FFFD; any blank is a plain one.
-    """
+    """Return a text on one line without what steers its display or cannot be encoded."""
+    # Controls, marks of direction and lone surrogates become U+FFFD; any blank is a plain one.
     return "".join(
         letter if letter.isprintable() else " " if letter.isspace() else "\ufffd"
         for letter in str(text)

@@ -177,11 +177,8 @@ def _refuse_unfitted(fitted: Any) -> None:
 
     if isinstance(getattr(fitted, "privacy_spent_", None), PrivacySpent):
         return
-    plan = (
-        "; its method privacy_plan says what a fit would spend"
-        if hasattr(fitted, "privacy_plan")
-        else ""
-    )
+    told = "; its method privacy_plan says what a fit would spend"
+    plan = told if hasattr(fitted, "privacy_plan") else ""
     if not hasattr(fitted, "fit"):
         raise TypeError(
             f"{type(fitted).__name__} has no privacy_spent_: give a fitted estimator, pipeline or "
@@ -252,22 +249,8 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[st
     return {
         **_header(ledger, "ledger"),
         "holds_for_the_whole": alike,
-        "guarantee": None
-        if total is None
-        else {**_guarantee(total, unit, rows_per_unit), "accountant": accountant},
-        "parts": [
-            {
-                "name": f"charge {number}: {entry['label']}",
-                "estimator": entry["estimator"] or "",
-                "kind": "private",
-                "reason": event_text(entry["event"]),
-                "remedy": "",
-                "epsilon": entry["epsilon"],
-                "delta": entry["delta"],
-                "unit": entry["unit"],
-            }
-            for number, entry in enumerate(entries, start=1)
-        ],
+        "guarantee": total and {**_guarantee(total, unit, rows_per_unit), "accountant": accountant},
+        "parts": [_charge(number, entry) for number, entry in enumerate(entries, start=1)],
         "ledger": _ledger_summary(ledger),
         "made_by": _merge([_maker(entry)] for entry in entries),
         "released": ["what the charged fits released"],
@@ -278,9 +261,19 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[st
     }
 
 
+def _charge(number: int, entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": f"charge {number}: {entry['label']}",
+        "estimator": entry["estimator"] or "",
+        "kind": "private",
+        "reason": event_text(entry["event"]),
+        "remedy": "",
+        **{name: entry[name] for name in ("epsilon", "delta", "unit")},
+    }
+
+
 def _randomness(seeded: bool, whose: str = "") -> dict[str, Any]:
-    words = whose + _SEEDED if seeded else _FRESH_KEYS
-    return {"seeded": seeded, "randomness": words}
+    return {"seeded": seeded, "randomness": whose + _SEEDED if seeded else _FRESH_KEYS}
 
 
 def _guarantee(total: Total, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
@@ -325,19 +318,12 @@ def _kinds(record: Any) -> Iterator[str]:
 
 
 def _part(finding: Finding) -> dict[str, Any]:
-    part: dict[str, Any] = {
-        "name": finding.name,
-        "estimator": finding.estimator,
-        "kind": finding.kind,
-        "reason": finding.reason,
-        "remedy": finding.remedy,
-    }
-    if finding.spent is not None:
-        part["epsilon"] = float(finding.spent.epsilon)
-        part["delta"] = float(finding.spent.delta)
-        part["adjacency"] = finding.spent.adjacency
-        part["unit"] = finding.spent.unit
-    return part
+    told = ("name", "estimator", "kind", "reason", "remedy")
+    part = {name: getattr(finding, name) for name in told}
+    if (spent := finding.spent) is None:
+        return part
+    pair = {"epsilon": float(spent.epsilon), "delta": float(spent.delta)}
+    return {**part, **pair, "adjacency": spent.adjacency, "unit": spent.unit}
 
 
 def _maker(record: dict[str, Any]) -> str:
@@ -351,13 +337,11 @@ def _merge(lists: Any) -> list[str]:
 
 def _find_ledger(parameters: dict[str, Any]) -> dict[str, Any] | None:
     """Return what the ledgers say that the object's fits were charged to, if it is one."""
-    found = [value for value in parameters.values() if _is_ledger(value)]
-    if not found:
-        return None
+    ledger: Any = next(filter(_is_ledger, parameters.values()), None)
     try:
-        return _ledger_summary(found[0])
+        return None if ledger is None else _ledger_summary(ledger)
     except LedgerError as error:  # gone or damaged: the figures of the fit hold without it
-        return {"name": found[0].name or "", "unreadable": type(error).__name__}
+        return {"name": ledger.name or "", "unreadable": type(error).__name__}
 
 
 def _is_ledger(value: Any) -> bool:

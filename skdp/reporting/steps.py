@@ -84,11 +84,9 @@ _GENERAL_REMEDY = (
 
 
 def classify_step(step: Any) -> StepVerdict:
-    """Say whether a step's fitted state is private, independent of the rows, or leaks them.
-
-    Unknown classes leak; a class vouches for itself, but not for classes that inherit from it, by
-    ``_learns_from_rows = False``. Of a container the verdict is on what it keeps beside its parts.
-    """
+    """Say whether a step's fitted state is private, independent of the rows, or leaks them."""
+    # Unknown classes leak; a class vouches for itself, but not for its heirs, by
+    # ``_learns_from_rows = False``. A container is judged by what it keeps beside its parts.
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
         return _known("it passes columns on or drops them")
     name = type(step).__name__
@@ -96,7 +94,6 @@ def classify_step(step: Any) -> StepVerdict:
     if is_private(step):
         reason = "its fit is a differentially private release"
         return StepVerdict("private", reason, assumption=private_claim(step))
-    # A class that inherits the attribute may do other things with the rows.
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
             return _known("its class declares that fit learns no values")
@@ -104,13 +101,11 @@ def classify_step(step: Any) -> StepVerdict:
     if package == "sklearn":
         if name in _DATA_INDEPENDENT:
             return _known(_DATA_INDEPENDENT[name])
-        verdict = _DEPENDS_ON_PARAMETERS.get(name, _unknown)(step)
-        if verdict is not None:
+        judge = _DEPENDS_ON_PARAMETERS.get(name)
+        if judge is not None and (verdict := judge(step)) is not None:
             return verdict
-    return _leaking(
-        "it learns from the rows without noise, or is not known not to",
-        REMEDIES.get(name, _GENERAL_REMEDY),
-    )
+    reason = "it learns from the rows without noise, or is not known not to"
+    return StepVerdict("leaking", reason, REMEDIES.get(name, _GENERAL_REMEDY))
 
 
 def is_private(step: Any) -> bool:
@@ -133,14 +128,6 @@ def _at_your_word(claim: str) -> StepVerdict:
     return StepVerdict("taken at your word", claim, assumption=f"taken at your word: {claim}")
 
 
-def _leaking(reason: str, remedy: str) -> StepVerdict:
-    return StepVerdict("leaking", reason, remedy)
-
-
-def _unknown(step: Any) -> None:
-    return None
-
-
 def _encoder(step: Any) -> StepVerdict | None:
     listed = step.categories is not None and not isinstance(step.categories, str)
     # Grouping and dropping rare categories counts rows, even with listed categories.
@@ -157,18 +144,13 @@ def _imputer(step: Any) -> StepVerdict | None:
     return _known("it fills in a public constant", _COLUMN_TYPES)
 
 
-def _sampler(step: Any) -> StepVerdict | None:
-    # gamma="scale" is computed from the variance of the rows.
-    return None if isinstance(step.gamma, str) else _known(_COUNTS_COLUMNS)
+def _unless_text(name: str, reason: str) -> Callable[[Any], StepVerdict | None]:
+    """Judge by a parameter that, as a text, names a way to compute it from the rows."""
+    return lambda step: None if isinstance(getattr(step, name), str) else _known(reason)
 
 
-def _spline(step: Any) -> StepVerdict | None:
-    return None if isinstance(step.knots, str) else _known("its knots are listed in its parameters")
-
-
-def _projection(step: Any) -> StepVerdict | None:
-    # "auto" is computed from the number of rows, which add-remove neighbours do not share.
-    return None if isinstance(step.n_components, str) else _known(_COUNTS_COLUMNS)
+# "auto" follows from the number of rows, which add-remove neighbours do not share.
+_projection = _unless_text("n_components", _COUNTS_COLUMNS)
 
 
 def _function(step: Any) -> StepVerdict:
@@ -179,7 +161,8 @@ def _function(step: Any) -> StepVerdict:
     if not paired and (function is None or (of_numpy and not step.kw_args)):
         return _known(_STATELESS)
     if mixes_rows(step):
-        return _leaking(
+        return StepVerdict(
+            "leaking",
             "what its function makes of a row changes with other rows or from call to call, as "
             "synthetic rows show",
             "a function that treats each row by itself, or a private transformer",
@@ -201,13 +184,15 @@ def _vectorizer(step: Any) -> StepVerdict | None:
 def _columns(step: Any) -> StepVerdict:
     for _, _, columns in step.transformers:
         if callable(columns) and not _by_pattern(columns):
-            return _leaking(
+            return StepVerdict(
+                "leaking",
                 "it chooses columns by a function that sees the rows or by the types of columns, "
                 "which one missing value can change",
                 "list the columns, or use make_column_selector(pattern=...)",
             )
     if not gives_dense(step):
-        return _leaking(
+        return StepVerdict(
+            "leaking",
             "it keeps whether its output was sparse, which the share of zeros in all rows decides",
             "sparse_threshold=0",
         )
@@ -228,10 +213,10 @@ _DEPENDS_ON_PARAMETERS: dict[str, Callable[[Any], StepVerdict | None]] = {
     "HashingVectorizer": _vectorizer,
     "OneHotEncoder": _encoder,
     "OrdinalEncoder": _encoder,
-    "RBFSampler": _sampler,
+    "RBFSampler": _unless_text("gamma", _COUNTS_COLUMNS),  # "scale" is that of the rows
     "SimpleImputer": _imputer,
     "SparseRandomProjection": _projection,
-    "SplineTransformer": _spline,
+    "SplineTransformer": _unless_text("knots", "its knots are listed in its parameters"),
     "TfidfTransformer": _vectorizer,
     "TfidfVectorizer": _vectorizer,
 }

@@ -61,13 +61,10 @@ def _find_budget(number: int) -> NotingBudget:
 
 
 class Replay(NamedTuple):
-    """A fit and its replay on a neighbour; under add-remove also one with the row gone.
-
-    There `one` has a row of zeros in the row's place, and `other` the row.
-    """
+    """A fit and its replay on a neighbour; under add-remove also one with the row gone."""
 
     name: str
-    one: Run
+    one: Run  # under add-remove with a row of zeros in the place of that of `other`
     other: Run
     gone: Run | None = None
     zeros: Callable[[], Run] | None = None  # of another label
@@ -142,9 +139,8 @@ class Case:
     def _with_the_row_gone(self, found: Replay, replay: Any, table: Any, neighbour: Any) -> Replay:
         gone = replay(*(None if part is None else part[:-1] for part in neighbour))
         zeros = partial(replay, table[0], self._other_label(-1))
-        return found._replace(
-            gone=gone, zeros=zeros, n_is_public=self._says(_N_IS_PUBLIC, found.one)
-        )
+        public = self._says(_N_IS_PUBLIC, found.one)
+        return found._replace(gone=gone, zeros=zeros, n_is_public=public)
 
     def _replay(self, settings: Any, again: Any, *table: Any) -> Run:
         return self.fit(self.prepare(**settings), *table, **again)

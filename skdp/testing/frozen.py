@@ -64,10 +64,7 @@ def fit_frozen(
     replayed: ReleaseTrace | None = None,
     expected: tuple[type[Exception], ...] = (),
 ) -> Run:
-    """Fit an object; what it draws without a seed is the same for one `seed` in all processes.
-
-    The third part of a table is the ids of its rows.
-    """
+    """Fit an object to rows, targets and ids; what it draws without a seed follows from `seed`."""
     error = None
     with _freeze(seed), record_releases(replayed) as trace:
         try:

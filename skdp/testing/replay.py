@@ -73,11 +73,6 @@ def replay_on_neighbour(
     rounding : float, default=1e-9
         Relative excess over the sensitivity that is put down to rounding.
 
-    Returns
-    -------
-    ReplayReport
-        Distances and declared sensitivities, release by release.
-
     Raises
     ------
     AssertionError
@@ -121,15 +116,8 @@ def compare_releases(
     distances, sensitivities = [], []
     for number, (one, other) in enumerate(zip(recorded, replayed, strict=True)):
         declared, again = (
-            (
-                each.label,
-                each.value.shape,
-                each.value.dtype,
-                each.sensitivity,
-                each.sigma,
-                each.norm,
-            )
-            for each in (one, other)
+            (r.label, r.value.shape, r.value.dtype, r.sensitivity, r.sigma, r.norm)
+            for r in (one, other)
         )
         if declared != again:
             raise AssertionError(

@@ -1,5 +1,6 @@
 """A PostgreSQL server that the tests of ledgers share; who kills it starts it again."""
 
+import contextlib
 import itertools
 
 import _postgres
@@ -7,6 +8,7 @@ import pytest
 from ledger_workers import charge_many
 
 from skdp.budget import BudgetAccountant
+from skdp.budget.ledger.store import Appender
 
 _schemas = (f"study_{number}" for number in itertools.count())
 
@@ -20,6 +22,24 @@ def server():
     server = _postgres.Server()
     yield server
     server.remove()
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Interrupt charges that have been written and not yet committed."""
+    append = Appender.append
+
+    def interrupt(self, row, cost):
+        append(self, row, cost)
+        raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def interrupting():
+        with monkeypatch.context() as patch:
+            patch.setattr(Appender, "append", interrupt)
+            yield
+
+    return interrupting
 
 
 @pytest.fixture

@@ -104,15 +104,7 @@ def test_other_relations_are_converted_where_that_is_sound():
 
 def test_privacy_plans_bring_their_numbers():
     plan = PrivacySpent(
-        epsilon=0.5,
-        delta=1e-6,
-        adjacency="replace-one",
-        event=GaussianEvent(9.0),
-        accountant="pld",
-        mechanism="a test",
-        assumptions=(),
-        released=(),
-        seeded=True,
+        0.5, 1e-6, "replace-one", GaussianEvent(9.0), "pld", "a test", (), (), seeded=True
     )
     entry = basic().reserve(plan, label="planned")
     assert (entry.epsilon, entry.delta, entry.seeded) == (0.5, 1e-6, True)
@@ -176,19 +168,14 @@ def test_the_total_is_a_record_that_holds_under_adaptive_choices():
 
 
 @pytest.mark.parametrize("composition", ["basic", "approx", "zcdp", "rdp", "gdp", "mixed"])
-def test_the_total_of_a_release_that_took_everything_is_its_pair(composition):
-    budget = BudgetAccountant(1.0, 1e-5, composition=composition)
-    event = ApproxDPEvent(1.0, 1e-5)
-    budget.reserve(event)
-    assert tuple(budget.total) == budget.spent() == (1.0, 1e-5)
-    truth = PLDAccountant(adjacency="replace-one").compose(event)
-    for epsilon in (0.0, 0.25, 0.5, 1.0):
-        assert budget.total.delta_at(epsilon) >= truth.delta(epsilon).lower
-
-
-@pytest.mark.parametrize("composition", ["basic", "approx", "zcdp", "rdp", "gdp", "mixed"])
 def test_totals_never_compose_naturally(composition):
     """The total is what the filter grants, and not the composition of what happened to be run."""
+    whole, event = BudgetAccountant(1.0, 1e-5, composition=composition), ApproxDPEvent(1.0, 1e-5)
+    whole.reserve(event)  # which takes everything, and has its pair
+    assert tuple(whole.total) == whole.spent() == (1.0, 1e-5)
+    truth = PLDAccountant(adjacency="replace-one").compose(event)
+    for epsilon in (0.0, 0.25, 0.5, 1.0):
+        assert whole.total.delta_at(epsilon) >= truth.delta(epsilon).lower
     budget = BudgetAccountant(5.0, 1e-5, composition=composition)
     for _ in range(3):
         budget.reserve(ApproxDPEvent(0.1, 1e-8))
@@ -249,7 +236,7 @@ def test_bad_budgets(arguments, message):
         BudgetAccountant(**arguments)
 
 
-def test_repr_says_what_is_spent():
+def test_budgets_and_plans_say_what_is_spent_and_left():
     budget = basic(name="study")
     charge(budget)
     assert "spent epsilon=0.1" in repr(budget) and "1 charges" in repr(budget)
@@ -258,9 +245,6 @@ def test_repr_says_what_is_spent():
     assert str(budget.ledger) in budget._repr_html_()
     budget.ledger.unlink()
     assert "LedgerMissingError" in repr(budget) and "LedgerMissing" in budget._repr_html_()
-
-
-def test_plans_say_what_is_left_of_them():
     budget = basic(name="study")
     plan = budget.plan([PureDPEvent(0.125)] * 2, label="<two> counts")
     plan.reserve(PureDPEvent(0.125))
@@ -330,10 +314,9 @@ def test_folders_that_are_not_there_are_named(tmp_path):
 @pytest.mark.parametrize("composition", ["gdp", "zcdp", "rdp", "basic", "approx"])
 def test_a_pair_that_a_release_does_not_have_is_not_recorded(composition):
     budget = BudgetAccountant(3.0, 1e-5, composition=composition)
-    with pytest.raises(ValueError, match="State a pair that the event has"):
-        budget.reserve(GaussianEvent(50.0), epsilon=1e-4, delta=1e-9)
-    with pytest.raises(ValueError, match="State a pair that the event has"):
-        budget.check(GaussianEvent(50.0), epsilon=1e-4, delta=1e-9)
+    for act in (budget.reserve, budget.check):
+        with pytest.raises(ValueError, match="State a pair that the event has"):
+            act(GaussianEvent(50.0), epsilon=1e-4, delta=1e-9)
     assert budget.entries() == []
     budget.reserve(GaussianEvent(50.0), epsilon=0.12, delta=1e-9)
     assert budget.entries()[0]["epsilon"] == 0.12

@@ -58,23 +58,27 @@ def grant_of(budget, limits=None):
     return grant
 
 
+def worst(budget, library, epsilon, depth, grant=None):
+    """Return the delta at epsilon of the adversary's best choices among what is granted."""
+    grant = grant or grant_of(budget)
+    return worst_case(grant, budget.nothing, library, math.exp(epsilon), depth=depth)
+
+
+NAMES = ["basic", "gdp", "zcdp", "rdp", "approx", "mixed"]
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", ["basic", "gdp", "zcdp", "rdp", "approx", "mixed"])
+@pytest.mark.parametrize("name", NAMES)
 def test_no_adaptive_strategy_exceeds_the_budget(name, library):
-    epsilon, delta = 0.7, 0.05
-    budget = make_filter(name, epsilon, delta, "add-remove")
-    found = worst_case(
-        grant_of(budget), budget.nothing, LIBRARIES[library], math.exp(epsilon), depth=5
-    )
-    assert found <= delta + ROUNDING
+    budget = make_filter(name, 0.7, 0.05, "add-remove")
+    assert worst(budget, LIBRARIES[library], 0.7, depth=5) <= 0.05 + ROUNDING
 
 
 def test_the_adversary_is_strong_enough_to_notice():
-    budget = make_filter("basic", 0.7, 0.05, "add-remove")
-    library, gamma = LIBRARIES["failing more often"], math.exp(0.7)
-    assert worst_case(grant_of(budget), budget.nothing, library, gamma, depth=5) > 0.97 * 0.05
+    budget, library = make_filter("basic", 0.7, 0.05, "add-remove"), LIBRARIES["failing more often"]
+    assert worst(budget, library, 0.7, depth=5) > 0.97 * 0.05
     budget.boxes = (tuple(limit * 11 / 10 for limit in budget.limits),)
-    assert worst_case(grant_of(budget), budget.nothing, library, gamma, depth=6) > 0.05
+    assert worst(budget, library, 0.7, depth=6) > 0.05
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.5, 1.0])
@@ -82,22 +86,18 @@ def test_gaussian_curve_holds_at_every_epsilon(epsilon):
     budget = make_filter("gdp", 0.9, 0.05, "add-remove")
     mu, slack = math.sqrt(budget.limits[0]), float(budget.limits[1])
     allowed = gaussian_profile.delta(mu, epsilon) + slack
+    grant = grant_of(budget)
+
+    def without_all(spent, mechanism):
+        """The first charge of all may take the whole budget, at the budget's own epsilon only."""
+        after = grant(spent, mechanism)
+        return None if after == budget.limits else after
+
     for library in LIBRARIES.values():
-        # The first charge of all may take the whole budget, at the budget's own epsilon only.
-        grant = grant_of(budget)
-        found = worst_case(
-            lambda spent, m, grant=grant: (
-                None if (after := grant(spent, m)) == budget.limits else after
-            ),
-            budget.nothing,
-            library,
-            math.exp(epsilon),
-            depth=4,
-        )
-        assert found <= allowed + ROUNDING
+        assert worst(budget, library, epsilon, 4, without_all) <= allowed + ROUNDING
 
 
-@pytest.mark.parametrize("name", ["basic", "gdp", "zcdp", "rdp", "approx", "mixed"])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_was_granted_before_any_amount_was_exceeded_has_its_guarantee(name):
     budget = make_filter(name, 1.5, 0.05, "add-remove")
     spent = budget.nothing
@@ -106,14 +106,8 @@ def test_what_was_granted_before_any_amount_was_exceeded_has_its_guarantee(name)
         spent = tuple(a + b for a, b in zip(spent, cost, strict=True))
     epsilon, delta = budget.guarantee(spent)
     assert 0.0 < epsilon <= 1.5 and 0.0 < delta <= 0.05
-    found = worst_case(
-        grant_of(budget, spent),
-        budget.nothing,
-        LIBRARIES["pure and failing"],
-        math.exp(epsilon),
-        depth=4,
-    )
-    assert found <= delta + ROUNDING
+    library, within = LIBRARIES["pure and failing"], grant_of(budget, spent)
+    assert worst(budget, library, epsilon, 4, within) <= delta + ROUNDING
 
 
 def test_stopping_by_privacy_loss_distributions_is_not_a_filter():
@@ -136,9 +130,6 @@ def test_stopping_by_privacy_loss_distributions_is_not_a_filter():
 
     found = worst_case(natural, (), [first, flat, steep], math.exp(epsilon), depth=2)
     assert found > 1.05 * delta
-    for name in ("basic", "gdp", "zcdp", "rdp", "approx", "mixed"):
+    for name in NAMES:
         budget = make_filter(name, epsilon, delta, "add-remove")
-        found = worst_case(
-            grant_of(budget), budget.nothing, [first, flat, steep], math.exp(epsilon), depth=4
-        )
-        assert found <= delta + ROUNDING
+        assert worst(budget, [first, flat, steep], epsilon, depth=4) <= delta + ROUNDING

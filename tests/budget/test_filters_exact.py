@@ -37,14 +37,20 @@ def added(spent, cost):
     return tuple(a + b for a, b in zip(spent, cost, strict=True))
 
 
-def grant_all(budget, charges):
+def grant_all(budget, charges, spent=None):
     """Return the charges that are granted one after the other, and what is spent."""
-    spent, granted = budget.nothing, []
+    spent, granted = budget.nothing if spent is None else spent, []
     for charge in charges:
         cost = budget.price(charge, spent)
         if budget.fits(spent, cost):
             spent, granted = added(spent, cost), [*granted, charge]
     return granted, spent
+
+
+def fits(budget, event, *pair, spent=None):
+    """Tell whether a release would be granted."""
+    spent = budget.nothing if spent is None else spent
+    return budget.fits(spent, budget.price(Charge(event, *pair), spent))
 
 
 def test_numbers_count_as_they_are_typed():
@@ -54,7 +60,7 @@ def test_numbers_count_as_they_are_typed():
     assert spent == budget.limits == (1, Fraction(1, 10**5))
     assert budget.guarantee(spent) == (1.0, 1e-5)
     assert budget.remaining(spent) == (0.0, 0.0)
-    assert not budget.fits(spent, budget.price(Charge(PureDPEvent(5e-324)), spent))
+    assert not fits(budget, PureDPEvent(5e-324), spent=spent)
     tenths = make_filter("basic", 0.3, 0.0, "replace-one")
     assert len(grant_all(tenths, [Charge(LaplaceEvent(10.0))] * 4)[0]) == 3
 
@@ -164,10 +170,9 @@ def test_subnormal_and_huge_costs_count(name):
     cost = budget.price(Charge(tiny), budget.nothing)
     assert cost[0] > 0
     assert not budget.fits(budget.limits, cost)
-    assert budget.fits(budget.limits, budget.price(Charge(PureDPEvent(0.0)), budget.limits))
+    assert fits(budget, PureDPEvent(0.0), spent=budget.limits)
     for event in (PureDPEvent(1.7e308), ApproxDPEvent(1e300, 1e-6)):
-        cost = budget.price(Charge(event), budget.nothing)
-        assert not budget.fits(budget.nothing, cost)
+        assert not fits(budget, event)
     for plan in (ComposedEvent((PureDPEvent(0.05), tiny)), RepeatedEvent(tiny, 3)):
         together = budget.price(Charge(plan), budget.nothing)
         assert budget.fits(budget.nothing, together) and together[0] > 0
@@ -175,8 +180,7 @@ def test_subnormal_and_huge_costs_count(name):
         small = budget.price(Charge(GaussianEvent(1.7e308)), budget.nothing)
         assert 0 < small[0] < Fraction(1, 10**600)
         assert not budget.fits(budget.limits, small)
-        huge = budget.price(Charge(GaussianEvent(5e-324)), budget.nothing)
-        assert not budget.fits(budget.nothing, huge)
+        assert not fits(budget, GaussianEvent(5e-324))
         # An exact multiple of what is left fits, and nothing on top of it.
         left = (budget.limits[0] - 7 * small[0], Fraction(0))
         assert budget.fits(left, tuple(7 * part for part in small))
@@ -187,25 +191,19 @@ LIMITS = [(1.0, 1e-5), (0.05, 1e-9), (12.0, 1e-3)]
 
 
 @pytest.mark.parametrize(
-    ("name", "fits", "mechanism", "limits"),
+    ("name", "count", "mechanism", "limits"),
     pairs(NAMES, [1, 2, 7, 100], ["gaussian", "any"], LIMITS),
 )
-def test_allocations_are_granted_and_use_everything_up(name, fits, mechanism, limits):
+def test_allocations_are_granted_and_use_everything_up(name, count, mechanism, limits):
     epsilon, delta = limits
     budget = make_filter(name, epsilon, delta, "replace-one")
     for start in (budget.nothing, tuple(limit / 3 for limit in budget.limits)):
-        each = budget.allocate(start, fits, mechanism)
-        if mechanism == "gaussian":
-            event = GaussianEvent(analytic_gaussian_sigma(*each))
-        else:
-            event = ApproxDPEvent(*each)
-        charge, spent = Charge(event, *each), start
-        for _ in range(fits):
-            cost = budget.price(charge, spent)
-            assert budget.fits(spent, cost)
-            spent = added(spent, cost)
-        assert not budget.fits(spent, budget.price(charge, spent))
-        exhausted = [0] if mechanism == "gaussian" and name in CURVES else [0, 1]
+        each = budget.allocate(start, count, mechanism)
+        noisy = mechanism == "gaussian"
+        event = GaussianEvent(analytic_gaussian_sigma(*each)) if noisy else ApproxDPEvent(*each)
+        granted, spent = grant_all(budget, [Charge(event, *each)] * (count + 1), start)
+        assert len(granted) == count
+        exhausted = [0] if noisy and name in CURVES else [0, 1]
         for unit in exhausted:
             assert 0 <= 1 - spent[unit] / budget.limits[unit] < Fraction(1, 10**6)
 
@@ -221,14 +219,12 @@ def test_a_first_release_may_take_the_whole_budget_as_it_is_stated(name):
         assert budget.is_spent(cost) and budget.guarantee(cost) == (1.0, 1e-5)
         # Not once anything else is out.
         little = budget.price(Charge(PureDPEvent(1e-6)), budget.nothing)
-        assert not budget.fits(little, budget.price(Charge(event, 1.0, 1e-5), little))
+        assert not fits(budget, event, 1.0, 1e-5, spent=little)
     if name in CURVES:
-        over = GaussianEvent(analytic_gaussian_sigma(1.0001, 1e-5))
-        assert not budget.fits(budget.nothing, budget.price(Charge(over), budget.nothing))
+        assert not fits(budget, GaussianEvent(analytic_gaussian_sigma(1.0001, 1e-5)))
         # A cheap release that this currency prices badly is refused, not charged with everything.
         for cheap in (PureDPEvent(0.8), ApproxDPEvent(0.5, 5e-6)):
-            cost = budget.price(Charge(cheap), budget.nothing)
-            assert not budget.fits(budget.nothing, cost)
+            assert not fits(budget, cheap)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -236,17 +232,13 @@ def test_remaining_fits_and_shrinks(name):
     budget = make_filter(name, 2.0, 1e-5, "replace-one")
     spent, before = budget.nothing, 2.0
     for _ in range(6):
-        cost = budget.price(Charge(GaussianEvent(60.0), None, 1e-7), spent)
-        assert budget.fits(spent, cost)
-        spent = added(spent, cost)
+        granted, spent = grant_all(budget, [Charge(GaussianEvent(60.0), None, 1e-7)], spent)
+        assert granted
         epsilon, delta = budget.remaining(spent)
         assert 0.0 < epsilon < before and 0.0 < delta <= 1e-5
-        charge = Charge(GaussianEvent(analytic_gaussian_sigma(epsilon, delta)), epsilon, delta)
-        assert budget.fits(spent, budget.price(charge, spent))
-        larger = Charge(
-            GaussianEvent(analytic_gaussian_sigma(1.001 * epsilon, delta)), 1.001 * epsilon, delta
-        )
-        assert not budget.fits(spent, budget.price(larger, spent))
+        for own, granted in ((epsilon, True), (1.001 * epsilon, False)):
+            noise = GaussianEvent(analytic_gaussian_sigma(own, delta))
+            assert fits(budget, noise, own, delta, spent=spent) == granted
         before = epsilon
     assert budget.remaining(budget.limits) == (0.0, 0.0)
     with pytest.raises(BudgetExceededError, match="nothing is left"):
@@ -257,11 +249,8 @@ def test_infinite_epsilon_counts_without_limit():
     for name in NAMES:
         budget = make_filter(name, math.inf, 1e-5, "replace-one")
         assert budget.limits[0] is None
-        spent = budget.nothing
-        for _ in range(5):
-            cost = budget.price(Charge(GaussianEvent(0.5), None, 1e-7), spent)
-            assert budget.fits(spent, cost)
-            spent = added(spent, cost)
+        granted, spent = grant_all(budget, [Charge(GaussianEvent(0.5), None, 1e-7)] * 5)
+        assert len(granted) == 5
         epsilon, delta = budget.guarantee(spent)
         assert 20.0 < epsilon < math.inf and 0.0 < delta <= 1e-5
         assert budget.remaining(spent) == (math.inf, 1e-5)
@@ -274,8 +263,7 @@ def test_pure_budgets_take_pure_releases_only():
     assert budget.name == "basic"
     granted, spent = grant_all(budget, [Charge(LaplaceEvent(4.0)), Charge(PureDPEvent(0.75))])
     assert len(granted) == 2 and spent == (1, 0)
-    gaussian = Charge(GaussianEvent(100.0), 0.01, 1e-3)
-    assert not budget.fits(budget.nothing, budget.price(gaussian, budget.nothing))
+    assert not fits(budget, GaussianEvent(100.0), 0.01, 1e-3)
     for name in NAMES[1:]:
         with pytest.raises(ValueError, match="needs delta > 0"):
             make_filter(name, 1.0, 0.0, "replace-one")

@@ -39,6 +39,12 @@ def budget(tmp_path):
     return budget
 
 
+def ask(budget, query, *values):
+    """Return the first row that answers a query of the file."""
+    with closing(sqlite3.connect(budget.ledger)) as connection:
+        return connection.execute(query, values).fetchone()
+
+
 def edit(budget, *statements):
     with closing(sqlite3.connect(budget.ledger)) as connection, connection:
         for statement in statements:
@@ -47,9 +53,7 @@ def edit(budget, *statements):
 
 def rewritten(budget, index, **changes):
     """Return an UPDATE that changes an entry's content, with the hash to match if asked."""
-    with closing(sqlite3.connect(budget.ledger)) as connection:
-        query = "SELECT content, hash FROM entries WHERE id = ?"
-        content, hash_ = connection.execute(query, (index,)).fetchone()
+    content, hash_ = ask(budget, "SELECT content, hash FROM entries WHERE id = ?", index)
     rehash = changes.pop("rehash", False)
     content = canonical({**json.loads(content), **changes})
     hash_ = digest(content) if rehash else hash_
@@ -60,12 +64,13 @@ def assert_found(budget, match=None):
     """The ledger does not verify: not for those who have it open, not for those who open it."""
     with pytest.raises(LedgerDamagedError, match=match):
         budget.verify()
-    with pytest.raises(LedgerDamagedError):
-        budget.entries()
-    with pytest.raises(LedgerDamagedError):
-        BudgetAccountant.open(budget.ledger)
-    with pytest.raises(LedgerDamagedError):
-        BudgetAccountant(2.0, 0.0, ledger=budget.ledger)
+    for look in (
+        budget.entries,
+        lambda: BudgetAccountant.open(budget.ledger),
+        lambda: BudgetAccountant(2.0, 0.0, ledger=budget.ledger),
+    ):
+        with pytest.raises(LedgerDamagedError):
+            look()
 
 
 @pytest.mark.parametrize("index", [1, 3, 5])
@@ -79,9 +84,7 @@ def test_edited_entries_are_found(budget, index, rehash):
 def test_the_hash_of_a_row_covers_all_of_it(budget, index):
     """Of the terms as of entries: each field changed, dropped, or added to."""
     table = "entries" if index else "genesis"
-    with closing(sqlite3.connect(budget.ledger)) as connection:
-        query = f"SELECT content, hash FROM {table} WHERE id = ?"
-        text, hash_ = connection.execute(query, (index,)).fetchone()
+    text, hash_ = ask(budget, f"SELECT content, hash FROM {table} WHERE id = ?", index)
     row = json.loads(text)
     others = [canonical({**row, field: "another"}) for field in row]
     others += [canonical({k: v for k, v in row.items() if k != field}) for field in row]
@@ -149,12 +152,9 @@ def test_dropped_moved_and_changed_rows_are_found(budget, statements):
 
 def cut(budget, entries):
     """Drop the last entries as whoever knows the format would."""
-    with closing(sqlite3.connect(budget.ledger)) as connection, connection:
-        connection.execute("DELETE FROM entries WHERE id > ?", (entries,))
-        connection.execute(
-            "UPDATE head SET entries = ?, hash = (SELECT hash FROM entries WHERE id = ?)",
-            (entries, entries),
-        )
+    last = f"SELECT hash FROM entries WHERE id = {entries}"
+    head = f"UPDATE head SET entries = {entries}, hash = ({last})"
+    edit(budget, f"DELETE FROM entries WHERE id > {entries}", head)
 
 
 def test_entries_dropped_at_the_end_are_found(budget):
@@ -168,10 +168,9 @@ def test_entries_dropped_at_the_end_are_found(budget):
         budget.reserve(PureDPEvent(0.125))
     again = BudgetAccountant.open(budget.ledger.rename(budget.ledger.with_name("cut.sqlite")))
     assert again.verify().entries == 4
-    with pytest.raises(LedgerDamagedError, match="fewer than the 5 entries"):
-        again.verify(receipt)
-    with pytest.raises(LedgerDamagedError, match="fewer than the 5 entries"):
-        again.verify(str(receipt))
+    for known in (receipt, str(receipt)):
+        with pytest.raises(LedgerDamagedError, match="fewer than the 5 entries"):
+            again.verify(known)
 
 
 def test_rewritten_chains_are_found_by_receipts(budget):
@@ -202,10 +201,9 @@ def test_an_older_copy_is_noticed_by_those_who_saw_more(budget, tmp_path):
 
 
 def test_raised_limits_are_found(budget):
-    with closing(sqlite3.connect(budget.ledger)) as connection, connection:
-        ((content,),) = connection.execute("SELECT content FROM genesis").fetchall()
-        content = canonical({**json.loads(content), "epsilon": 100.0, "limits": ["100", "0"]})
-        connection.execute("UPDATE genesis SET content = ?", (content,))
+    (content,) = ask(budget, "SELECT content FROM genesis")
+    content = canonical({**json.loads(content), "epsilon": 100.0, "limits": ["100", "0"]})
+    edit(budget, ("UPDATE genesis SET content = ?", (content,)))
     with pytest.raises(LedgerDamagedError, match="other terms"):
         budget.reserve(PureDPEvent(0.125))
     assert_found(budget, "other terms")
@@ -366,17 +364,9 @@ def test_databases_without_room_refuse(budget, monkeypatch):
     budget.reserve(PureDPEvent(1e-6))
 
 
-def test_interrupted_charges_are_rolled_back(budget, monkeypatch):
-    append = Appender.append
-
-    def interrupted(self, row, cost):
-        append(self, row, cost)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Appender, "append", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+def test_interrupted_charges_are_rolled_back(budget, interrupted):
+    with interrupted(), pytest.raises(KeyboardInterrupt):
         budget.reserve(PureDPEvent(0.125))
-    monkeypatch.undo()
     assert budget.verify().entries == 5
     budget.reserve(PureDPEvent(0.125))
 

@@ -15,6 +15,7 @@ from ledger_workers import (
     charge_many,
     charge_together,
     charge_with_evidence,
+    in_child,
     redeem_all,
     run_processes,
 )
@@ -101,29 +102,27 @@ def test_hashing_a_budget_does_not_depend_on_what_is_spent():
 @needs_fork
 def test_a_child_that_ends_leaves_the_temporary_ledger():
     budget = BudgetAccountant(1.0, 0.0)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            budget.reserve(PureDPEvent(0.25))
-            code = 0
-        finally:
-            del budget  # the child's last reference
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def charge():
+        nonlocal budget
+        budget.reserve(PureDPEvent(0.25))
+        del budget  # the child's last reference
+
+    assert in_child(charge) == "None"
     assert budget.spent() == (0.25, 0.0)
 
 
 @needs_fork
 def test_threads_of_a_fork_may_charge():
     budget = BudgetAccountant(1.0, 0.0)
-    child = os.fork()
-    if child == 0:
+
+    def charge():
         thread = threading.Thread(target=budget.reserve, args=(PureDPEvent(0.25),), daemon=True)
         thread.start()
         thread.join(20.0)
-        os._exit(int(thread.is_alive()))
-    assert os.waitpid(child, 0)[1] == 0
+        return thread.is_alive()
+
+    assert in_child(charge) == "False"
     assert budget.spent() == (0.25, 0.0)
 
 
@@ -136,20 +135,16 @@ def test_forks_while_threads_charge():
         while not done.is_set():
             budget.reserve(PureDPEvent(0.01))
 
+    def charge():
+        signal.alarm(600)
+        return charge_many(budget, 2, label="child")
+
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(10):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    signal.alarm(600)
-                    code = 0 if charge_many(budget, 2, label="child") == 2 else 1
-                finally:
-                    os._exit(code)
-            assert os.waitpid(child, 0)[1] == 0
+            assert in_child(charge) == "2"
     finally:
         done.set()
         for thread in threads:

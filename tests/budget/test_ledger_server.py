@@ -13,7 +13,13 @@ from pathlib import Path
 
 import _postgres
 import pytest
-from ledger_workers import charge_many, charge_with_evidence, redeem_all, run_processes
+from ledger_workers import (
+    charge_many,
+    charge_with_evidence,
+    in_child,
+    redeem_all,
+    run_processes,
+)
 from support import rows
 
 from skdp import OperaLogisticRegression, cli
@@ -31,6 +37,7 @@ from skdp.budget import (
 )
 from skdp.budget.ledger import address, store
 from skdp.budget.ledger import server as server_module
+from skdp.budget.ledger.chain import NO_ROW_BEFORE, canonical, digest
 from skdp.budget.ledger.salvage import salvage
 
 EVENT = PureDPEvent(0.01)
@@ -142,17 +149,9 @@ def test_clients_that_are_killed_lose_no_charge(budget, tmp_path):
     assert released <= found and len(found - released) <= 4 and len(released) >= 4
 
 
-def test_charges_that_are_interrupted_are_not_recorded(budget, monkeypatch):
-    append = store.Appender.append
-
-    def interrupted(self, row, cost):
-        append(self, row, cost)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store.Appender, "append", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            budget.reserve(EVENT)
+def test_charges_that_are_interrupted_are_not_recorded(budget, interrupted):
+    with interrupted(), pytest.raises(KeyboardInterrupt):
+        budget.reserve(EVENT)
     assert budget.verify().entries == 3 and budget.reserve(EVENT).index == 4
 
 
@@ -245,14 +244,7 @@ def test_the_same_charge_of_another_client_is_not_taken_for_ones_own(budget, mon
 
     def act(commit, connection):
         connection.connection.dbapi_connection.rollback()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                status = budget.reserve(EVENT).index != 4
-            finally:
-                os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
+        assert in_child(lambda: budget.reserve(EVENT).index) == "4"
         cut(connection)
 
     monkeypatch.setattr(store, "datetime", Clock)
@@ -324,14 +316,12 @@ def test_two_ledgers_of_one_database_do_not_mix(server, budget, schema):
 def test_rows_of_a_file_make_no_ledger_on_a_server(server, schema, tmp_path):
     file = BudgetAccountant(5.0, 0.0, ledger=tmp_path / "file.sqlite")
     BudgetAccountant(5.0, 0.0, ledger=server.address(schema))
-    content = json.dumps({**file.desk.file.genesis, "index": 0, "previous": "0" * 64})
-    from skdp.budget.ledger.chain import canonical, digest
-
-    content = canonical(json.loads(content))
-    assert digest(content) == file.desk.file.identity
+    content = canonical({**file.desk.file.genesis, "index": 0, "previous": NO_ROW_BEFORE})
+    identity = digest(content)
+    assert identity == file.desk.file.identity
     server.sql(
-        f"UPDATE {schema}.genesis SET content = '{content}', hash = '{digest(content)}'",
-        f"UPDATE {schema}.head SET hash = '{digest(content)}'",
+        f"UPDATE {schema}.genesis SET content = '{content}', hash = '{identity}'",
+        f"UPDATE {schema}.head SET hash = '{identity}'",
     )
     with pytest.raises(LedgerMismatchError, match="not made there"):
         BudgetAccountant.open(server.address(schema))
@@ -367,12 +357,13 @@ EDITS = [
 )
 def test_tampering_is_found(server, budget, schema, statement):
     server.sql(statement.replace("{}", schema))
-    with pytest.raises(LedgerDamagedError):
-        budget.verify()
-    with pytest.raises(LedgerDamagedError):
-        BudgetAccountant.open(budget.ledger)
-    with pytest.raises(LedgerDamagedError):
-        BudgetAccountant(5.0, 0.0, ledger=budget.ledger)
+    for look in (
+        budget.verify,
+        lambda: BudgetAccountant.open(budget.ledger),
+        lambda: BudgetAccountant(5.0, 0.0, ledger=budget.ledger),
+    ):
+        with pytest.raises(LedgerDamagedError):
+            look()
 
 
 def test_chains_that_were_cut_short_are_found_by_receipts(server, budget, schema):
@@ -402,10 +393,9 @@ def test_roles_may_charge_without_the_right_to_change(server, budget, schema):
     )
     ann = BudgetAccountant.open(server.address(schema, f"ann_{schema}", "own"))
     ann.reserve(EVENT)
-    with pytest.raises(Exception, match="permission denied"):
-        server.sql(f"SET ROLE ann_{schema}", f"UPDATE {schema}.entries SET content = ''")
-    with pytest.raises(Exception, match="permission denied"):
-        server.sql(f"SET ROLE ann_{schema}", f"DELETE FROM {schema}.entries")
+    for change in (f"UPDATE {schema}.entries SET content = ''", f"DELETE FROM {schema}.entries"):
+        with pytest.raises(Exception, match="permission denied"):
+            server.sql(f"SET ROLE ann_{schema}", change)
     bob = BudgetAccountant.open(server.address(schema, f"bob_{schema}", "own"))
     assert bob.verify().entries == 4
     with pytest.raises(LedgerReadOnlyError, match="permission denied"):

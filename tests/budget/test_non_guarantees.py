@@ -30,17 +30,7 @@ def reserve(budget, epsilon, delta=1e-5):
 
 
 def spent(epsilon, delta=1e-5, accountant="pld"):
-    return PrivacySpent(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency="add-remove",
-        event=STEP,
-        accountant=accountant,
-        mechanism="a test",
-        assumptions=(),
-        released=(),
-        seeded=False,
-    )
+    return PrivacySpent(epsilon, delta, "add-remove", STEP, accountant, "a test", (), (), False)
 
 
 @pytest.mark.parametrize("accountant", ESTIMATES, ids=lambda a: type(a).__name__)

@@ -98,28 +98,28 @@ def test_a_chain_of_nothing_is_found(tmp_path, composition):
     assert cli.main(["ledger", "verify", str(budget.ledger)]) == cli.DAMAGED
 
 
-def test_releases_of_plans_must_be_theirs(tmp_path):
-    for name, change in {
-        "an event of no plan": lambda row: row.update(event={"type": "PureDPEvent", "epsilon": 1}),
-        "no plan": lambda row: row.update(plan=1),
-        "no place": lambda row: row.update(place=99),
-    }.items():
-        budget = fill(tmp_path / name, "mixed")
-        write_anew(budget, lambda row, c=change: c(row) if row["place"] == 0 else None)
-        with pytest.raises(LedgerDamagedError, match="cost less"):
-            budget.verify()
+def dearer(row):
+    row["events"][1]["epsilon"] = 5.0
+    row["pairs"][1] = [5.0, 0.0]
 
 
-def test_a_plan_of_dearer_events_is_found(tmp_path):
-    budget = fill(tmp_path / "ledger", "basic")
+PURE = {"type": "PureDPEvent", "epsilon": 1}
+FORGERIES = {  # by which rows: of a plan, of its first release, of the first charge
+    "an event of no plan": ("mixed", "place", 0, lambda row: row.update(event=PURE)),
+    "no plan": ("mixed", "place", 0, lambda row: row.update(plan=1)),
+    "no place": ("mixed", "place", 0, lambda row: row.update(place=99)),
+    "a plan of dearer events": ("basic", "kind", "plan", dearer),
+    "a disproved pair": ("basic", "index", 1, lambda row: row.update(epsilon=0.001)),
+    "another disproved pair": ("approx", "index", 1, lambda row: row.update(epsilon=0.001)),
+}
 
-    def change(row):
-        if row["kind"] == "plan":
-            row["events"][1]["epsilon"] = 5.0
-            row["pairs"][1] = [5.0, 0.0]
 
-    write_anew(budget, change)
-    with pytest.raises(LedgerDamagedError, match="cost less"):
+@pytest.mark.parametrize(("currency", "name", "value", "change"), FORGERIES.values(), ids=FORGERIES)
+def test_forged_events_and_pairs_are_found(tmp_path, currency, name, value, change):
+    budget = fill(tmp_path / "ledger", currency)
+    write_anew(budget, lambda row: change(row) if row[name] == value else None)
+    who = "entry 1, charged by" if name == "index" else "cost less"
+    with pytest.raises(LedgerDamagedError, match=who):
         budget.verify()
 
 
@@ -168,16 +168,3 @@ def test_running_sums_agree_with_fractions(steps):
         if fault != "right":
             return
     assert not running.moves_to(str(total - 1), by="-1")
-
-
-@pytest.mark.parametrize("composition", ["basic", "approx"])
-def test_a_pair_that_its_event_disproves_is_found(tmp_path, composition):
-    budget = fill(tmp_path / "ledger", composition)
-
-    def change(row):
-        if row["index"] == 1:
-            row["epsilon"] = 0.001
-
-    write_anew(budget, change)
-    with pytest.raises(LedgerDamagedError, match="entry 1, charged by skdp"):
-        budget.verify()

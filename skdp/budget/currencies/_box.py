@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.bracket import narrow_bracket
-from skdp.budget.currencies.exact import float_down, float_up
+from skdp.accounting.numerics.floats import float_up
+from skdp.budget.currencies.exact import float_down
 
 _ROUND_UP = 1.0 + 2.0**-48  # relative: two terms, and two weights of a few units of rounding
 _RTOL = 1e-13  # of roots

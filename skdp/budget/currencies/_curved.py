@@ -10,8 +10,9 @@ from typing import ClassVar
 
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.bracket import narrow_bracket
+from skdp.accounting.numerics.floats import float_up, read_decimal
 from skdp.budget.currencies.base import Amounts, BudgetFilter
-from skdp.budget.currencies.exact import decimal_down, float_down, float_up, read_decimal
+from skdp.budget.currencies.exact import decimal_down, float_down
 from skdp.choices import Adjacency
 
 _SLACK_OF_ONE = Fraction(1, 16)  # of what is left: for one conversion that may choose

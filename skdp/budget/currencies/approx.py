@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from skdp.accounting.numerics.floats import float_up
 from skdp.budget.currencies._curved import CurvedFilter
 from skdp.budget.currencies._orders import best_order, zcdp_epsilon
 from skdp.budget.currencies.base import Amounts, Charge
-from skdp.budget.currencies.exact import float_up, shorten
+from skdp.budget.currencies.exact import shorten
 from skdp.budget.currencies.pairs import pairs_of_parts
 
 

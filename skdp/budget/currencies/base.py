@@ -11,8 +11,8 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from skdp.accounting import Event
+from skdp.accounting.numerics.floats import float_up
 from skdp.accounting.value import check_guarantee
-from skdp.budget.currencies.exact import float_up
 from skdp.budget.currencies.profiles import is_certified
 from skdp.choices import Adjacency
 from skdp.exceptions import BudgetExceededError
@@ -59,15 +59,13 @@ class BudgetFilter(ABC):
 
     name: ClassVar[str]
     needs_pairs: ClassVar[bool] = False  # whether every charge is counted as a pair
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
     units: tuple[str, ...]
     # Sums must keep within one of the boxes; a first release may take the last one whole.
     boxes: tuple[Limits, ...]
 
     def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
-        self.epsilon, self.delta, self.adjacency = as_float(epsilon), as_float(delta), adjacency
+        self.epsilon, self.delta = as_float(epsilon), as_float(delta)
+        self.adjacency: Adjacency = adjacency
         if not self.epsilon > 0.0:
             raise ValueError(f"epsilon must be a positive number, got {epsilon!r}.")
         if not 0.0 <= self.delta < 1.0:
@@ -199,12 +197,6 @@ class BudgetFilter(ABC):
         return tuple(
             max(Fraction(0), (limit if limit is not None else before) - before)
             for before, limit in zip(spent, self.reachable(spent), strict=True)
-        )
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(epsilon={self.epsilon!r}, delta={self.delta!r}, "
-            f"adjacency={self.adjacency!r})"
         )
 
     @abstractmethod

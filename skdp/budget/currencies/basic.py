@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from skdp.accounting.numerics.floats import decimal_up, read_decimal
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge
-from skdp.budget.currencies.exact import decimal_down, decimal_up, read_decimal, shorten
+from skdp.budget.currencies.exact import decimal_down, shorten
 from skdp.budget.currencies.pairs import pair_of
 from skdp.choices import Adjacency
 

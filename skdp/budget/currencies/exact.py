@@ -6,19 +6,9 @@ import math
 import sys
 from fractions import Fraction
 
-from skdp.accounting.numerics.floats import decimal_up, float_up, read_decimal, round_up
+from skdp.accounting.numerics.floats import read_decimal, round_up
 
 _DIGITS = 40  # decimals that an amount may have before it is rounded
-
-__all__ = [
-    "decimal_down",
-    "decimal_up",
-    "float_down",
-    "float_up",
-    "read_decimal",
-    "round_up",
-    "shorten",
-]
 
 
 def shorten(amount: Fraction) -> Fraction:

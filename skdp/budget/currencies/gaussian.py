@@ -13,10 +13,10 @@ from scipy.special import erfinv, ndtri_exp
 from skdp.accounting import Event
 from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
+from skdp.accounting.numerics.floats import float_up, read_decimal, round_up
 from skdp.accounting.pld.directions import mu_of_all_rows
 from skdp.budget.currencies._cover import cover, require_mu
 from skdp.budget.currencies._runs import replace_runs
-from skdp.budget.currencies.exact import float_up, read_decimal, round_up
 from skdp.budget.currencies.profiles import is_supported, profile_of
 from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
@@ -67,8 +67,10 @@ def _convert(event: Event, adjacency: Adjacency, slack: float) -> ApproximateGau
         elif len(counts) == 1:
             profile_of(event, adjacency)  # refuses, and names the remedy
     if not found and len(counts) > 1:
-        parts = [approximate_gaussian(leaf, adjacency, slack / len(counts)) for leaf in counts]
-        found.append(_sum(parts, list(counts.values())))
+        share, zero = slack / len(counts), Fraction(0)
+        parts = [(approximate_gaussian(leaf, adjacency, share), n) for leaf, n in counts.items()]
+        sums = (sum((n * part[unit] for part, n in parts), zero) for unit in range(2))
+        found.append(ApproximateGaussian(*sums))
     with suppress(ArithmeticError):  # of the infinite, too
         largest = mu_of_all_rows(counts, adjacency)
         square = round_up(Fraction(largest) ** 2 * Fraction(_ROUND_UP))
@@ -110,13 +112,6 @@ def _cheapest(found: list[ApproximateGaussian], slack: float) -> ApproximateGaus
     )
     within = [one for one in found if one.mu_squared <= bearable]
     return min(within, key=lambda one: (one.slack, one.mu_squared))
-
-
-def _sum(parts: list[ApproximateGaussian], counts: list[int]) -> ApproximateGaussian:
-    return ApproximateGaussian(
-        sum((n * part.mu_squared for part, n in zip(parts, counts, strict=True)), Fraction(0)),
-        sum((n * part.slack for part, n in zip(parts, counts, strict=True)), Fraction(0)),
-    )
 
 
 def mu_squared_of_pure(epsilon: Fraction) -> Fraction:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from skdp.accounting.analysis import analysis_of, exact_sum, square_of
 from skdp.accounting.events import leaf_counts
+from skdp.accounting.numerics.floats import decimal_up, float_up, read_decimal, round_up
 from skdp.budget.currencies._box import box_epsilon, largest_mu
 from skdp.budget.currencies._curved import (
     gaussian_pair,
@@ -17,15 +18,7 @@ from skdp.budget.currencies._curved import (
     split_delta,
 )
 from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge, Limits, add, as_float
-from skdp.budget.currencies.exact import (
-    decimal_down,
-    decimal_up,
-    float_down,
-    float_up,
-    read_decimal,
-    round_up,
-    shorten,
-)
+from skdp.budget.currencies.exact import decimal_down, float_down, shorten
 from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 from skdp.budget.currencies.pairs import pair_of
 from skdp.choices import Adjacency
@@ -130,9 +123,8 @@ class MixedFilter(BudgetFilter):
                 epsilon, failure = epsilon + count * pair[0], failure + count * pair[1]
             else:
                 return []
-        return (
-            [(round_up(square), shorten(epsilon), shorten(failure))] if square and epsilon else []
-        )
+        both = square and epsilon
+        return [(round_up(square), shorten(epsilon), shorten(failure))] if both else []
 
     def _apart(self, charge: Charge, spent: Amounts) -> list[Amounts]:
         """Return the cost of the parts of a plan, priced one after the other."""
@@ -160,14 +152,13 @@ class MixedFilter(BudgetFilter):
         """Return the cost that could be paid most often, of equal ones the first."""
         if math.isinf(self.epsilon):
             return min(costs, key=lambda cost: self._guarantee(add(spent, cost))[0])
+
         # Where delta is scarcest, all in it cost alike: then what they cost beside it decides.
-        return max(
-            costs,
-            key=lambda cost: (
-                self._repeats(spent, cost),
-                self._repeats(spent, (*cost[:2], Fraction(0))),
-            ),
-        )
+        def often(cost: Amounts) -> tuple[Fraction | float, ...]:
+            without_delta = (*cost[:2], Fraction(0))
+            return self._repeats(spent, cost), self._repeats(spent, without_delta)
+
+        return max(costs, key=often)
 
     def _repeats(self, spent: Amounts, cost: Amounts) -> Fraction | float:
         """Return how often a cost would fit, in the box that has most room for it."""
@@ -177,12 +168,9 @@ class MixedFilter(BudgetFilter):
         square, epsilon, failure = spent
         if square == 0:
             return decimal_up(epsilon), decimal_up(failure)
-        box = next(
-            iter(self.holding(spent)), self.limits
-        )  # what keeps within none has a guarantee too
-        curve = self._share(box[1], len(self.boxes))
-        total = Fraction(curve) + failure
-        return box_epsilon(root_up(square), epsilon, curve), float_up(total)
+        holding = self.holding(spent) or [self.limits]  # outside of all there is one, too
+        curve = self._share(holding[0][1], len(self.boxes))
+        return box_epsilon(root_up(square), epsilon, curve), float_up(Fraction(curve) + failure)
 
     def _allocate(self, left: Amounts, fits: int, mechanism: str) -> tuple[float, float]:
         square, epsilon, failure = (amount / fits for amount in left)

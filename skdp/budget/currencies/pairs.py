@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from skdp.accounting.analysis import Guarantee, analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
+from skdp.accounting.numerics.floats import read_decimal, round_up
 from skdp.budget.currencies.base import Charge
-from skdp.budget.currencies.exact import float_down, read_decimal, round_up
+from skdp.budget.currencies.exact import float_down
 from skdp.budget.currencies.profiles import is_certified, profile_of
 from skdp.choices import Adjacency
 

@@ -16,8 +16,9 @@ from skdp.accounting import (
 )
 from skdp.accounting.analysis import analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
+from skdp.accounting.numerics.floats import read_decimal
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.budget.currencies.exact import float_down, read_decimal
+from skdp.budget.currencies.exact import float_down
 from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
 

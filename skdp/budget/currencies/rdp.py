@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from skdp.accounting.numerics.floats import float_up
 from skdp.accounting.numerics.order_conversion import pure_at_order
 from skdp.budget.currencies._curved import CurvedFilter, slack_of_one
 from skdp.budget.currencies._orders import best_order, conversion
 from skdp.budget.currencies._renyi_costs import at_order, total
 from skdp.budget.currencies.base import Amounts, Charge
-from skdp.budget.currencies.exact import float_up
 from skdp.choices import Adjacency
 
 _TYPICAL_EPSILON = 1.0  # for which the order of a budget without limit is chosen

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from skdp.accounting.numerics.floats import float_up
 from skdp.accounting.numerics.order_conversion import pure_rho
 from skdp.budget.currencies._curved import CurvedFilter, slack_of_one
 from skdp.budget.currencies._orders import best_order, zcdp_epsilon
 from skdp.budget.currencies._renyi_costs import total, zero_concentrated
 from skdp.budget.currencies.base import Amounts, Charge
-from skdp.budget.currencies.exact import float_up
 
 
 class ZCDPFilter(CurvedFilter):

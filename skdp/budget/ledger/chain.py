@@ -73,7 +73,7 @@ def link(row: Row, *, index: int, previous: str) -> tuple[str, str]:
 
 
 def read_link(
-    content: object, *, hash_: str, index: int, previous: str | None
+    content: object, *, hash_: str, index: int, previous: str | None = None
 ) -> tuple[Row, str | None]:
     """Read a link, and say what is wrong with it, if anything."""
     if not isinstance(content, str) or digest(content) != hash_:

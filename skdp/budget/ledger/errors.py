@@ -16,14 +16,37 @@ from skdp.exceptions import (
     LedgerReadOnlyError,
 )
 
-# Primary result codes of SQLite; the extended ones keep them in the low byte.
-_LOCKED = {5, 6, 15}
-_READ_ONLY = {3, 8, 23}
-_INPUT_OUTPUT = 10
-_FULL = 13
-_CANNOT_OPEN = 14
-_MOVED = 8 | 4 << 8
-_OUT_OF_MEMORY = 7
+_Kind = type[LedgerError]
+# By primary result codes of SQLite; the extended ones keep them in the low byte.
+_KNOWN: dict[tuple[int, ...], tuple[_Kind, str]] = {
+    (5, 6, 15): (  # busy, locked, protocol
+        LedgerLockedError,
+        "The ledger {path} is locked by another process, and stayed so for as long as a charge "
+        "waits. End what holds it, or try again; nothing was charged.",
+    ),
+    (3, 8, 14, 23): (  # permission, read-only, not opened, not authorised
+        LedgerReadOnlyError,
+        "The ledger {path} cannot be opened or written by this user ({error}). Charges need write "
+        "access to the file and to its folder; nothing was charged.",
+    ),
+    (13,): (
+        LedgerFullError,
+        "The ledger {path} has no room for another entry ({error}). Free some space on its disk; "
+        "nothing was charged and no entry was lost.",
+    ),
+    (10,): (
+        LedgerError,
+        "The ledger {path} could not be read or written ({error}: is the disk full, or a quota "
+        "reached?). The charge was refused and no entry was lost.",
+    ),
+    (7,): (LedgerError, "There is no memory to use the ledger {path}; nothing was charged."),
+}
+_DAMAGED: tuple[_Kind, str] = (
+    LedgerDamagedError,
+    "The ledger {path} is damaged, or no ledger at all ({error}). Every charge is refused. Restore "
+    "the newest copy of it that verifies, and add what was spent since.",
+)
+_CANNOT_OPEN, _MOVED = 14, 8 | 4 << 8
 
 
 @contextmanager
@@ -49,34 +72,10 @@ def explain_errors(path: Path) -> Iterator[None]:
 def _explain(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerError:
     extended = getattr(error, "sqlite_errorcode", None)
     code = None if extended is None else extended & 0xFF
-    if code in _LOCKED:
-        return LedgerLockedError(
-            f"The ledger {path} is locked by another process, and stayed so for as long as a "
-            "charge waits. End what holds it, or try again; nothing was charged."
-        )
     if extended == _MOVED or (code == _CANNOT_OPEN and not path.exists()):
         return _missing(path)
-    if code in _READ_ONLY or code == _CANNOT_OPEN:
-        return LedgerReadOnlyError(
-            f"The ledger {path} cannot be opened or written by this user ({error}). Charges need "
-            "write access to the file and to its folder; nothing was charged."
-        )
-    if code == _FULL:
-        return LedgerFullError(
-            f"The ledger {path} has no room for another entry ({error}). Free some space on its "
-            "disk; nothing was charged and no entry was lost."
-        )
-    if code == _INPUT_OUTPUT:
-        return LedgerError(
-            f"The ledger {path} could not be read or written ({error}: is the disk full, or a "
-            "quota reached?). The charge was refused and no entry was lost."
-        )
-    if code == _OUT_OF_MEMORY:
-        return LedgerError(f"There is no memory to use the ledger {path}; nothing was charged.")
-    return LedgerDamagedError(
-        f"The ledger {path} is damaged, or no ledger at all ({error}). Every charge is refused. "
-        "Restore the newest copy of it that verifies, and add what was spent since."
-    )
+    kind, text = next((known for codes, known in _KNOWN.items() if code in codes), _DAMAGED)
+    return kind(text.format(path=path, error=error))
 
 
 def _missing(path: Path) -> LedgerMissingError:

@@ -119,10 +119,8 @@ class ChainReader:
 
     def places(self, plan: int) -> set[int]:
         """Return which events of a plan were redeemed."""
-        found = self._connection.execute(
-            "SELECT place FROM entries WHERE plan = :plan", {"plan": plan}
-        )
-        return {place for (place,) in found}
+        query = "SELECT place FROM entries WHERE plan = :plan"
+        return {place for (place,) in self._connection.execute(query, {"plan": plan})}
 
     def broken(self) -> str | None:
         """Return what the database finds wrong with its pages, if anything."""
@@ -136,9 +134,9 @@ class ChainReader:
             "saves what can still be read."
         )
 
-    def _checked(self, content: object, hash_: str, index: int, previous: str | None = None) -> Row:
+    def _checked(self, content: object, hash_: str, index: int) -> Row:
         with self._damage_if_unreadable(index):
-            row, fault = read_link(content, hash_=hash_, index=index, previous=previous)
+            row, fault = read_link(content, hash_=hash_, index=index)
         if fault is not None:
             raise self.damaged(f"is not what was recorded: entry {index} {fault}")
         return row

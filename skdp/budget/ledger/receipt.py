@@ -35,23 +35,7 @@ class LedgerReceipt:
 
     @classmethod
     def parse(cls, text: str) -> LedgerReceipt:
-        """Read a receipt that was written with ``str``.
-
-        Parameters
-        ----------
-        text : str
-            ``"entries:head"``.
-
-        Returns
-        -------
-        LedgerReceipt
-            The receipt.
-
-        Raises
-        ------
-        ValueError
-            If the text is no receipt.
-        """
+        """Read a receipt that ``str`` has written as ``"ENTRIES:HASH"``, or raise a ValueError."""
         entries, _, head = text.strip().partition(":")
         if not (entries.isdecimal() and len(head) == 64):
             raise ValueError(f"A receipt reads 'ENTRIES:HASH' as verify printed it, got {text!r}.")

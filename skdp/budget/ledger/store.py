@@ -168,19 +168,12 @@ class Appender(ChainReader):
         sums = {"cost": write_amounts(cost), "spent": write_amounts(spent)}
         full = {**row, **self._place.mark(), **who(), "time": now, **sums}
         content, hash_ = link(full, index=index, previous=self.state.head)
+        end = {"id": index, "hash": hash_}
         self._connection.execute(
             "INSERT INTO entries VALUES (:id, :content, :hash, :plan, :place)",
-            {
-                "id": index,
-                "content": content,
-                "hash": hash_,
-                "plan": row["plan"],
-                "place": row["place"],
-            },
+            {**end, "content": content, "plan": row["plan"], "place": row["place"]},
         )
-        self._connection.execute(
-            "UPDATE head SET entries = :id, hash = :hash", {"id": index, "hash": hash_}
-        )
+        self._connection.execute("UPDATE head SET entries = :id, hash = :hash", end)
         self.state = LedgerState(index, hash_, spent)
         return {**full, "index": index, "hash": hash_}
 
