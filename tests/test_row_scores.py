@@ -22,6 +22,7 @@ from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.estimators import _calibrated
 from skdp.mechanisms import record_releases
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
+from skdp.metrics.base import Judged, ask_model
 from skdp.metrics.examination import examine_model
 from skdp.model_selection import make_row_scorer
 from skdp.models import network_scores
@@ -35,10 +36,9 @@ D = 13
 X, Y = rows(400, D)
 MANY = rows(400, D, n_classes=5)[1]
 PUBLIC = {"random_state": 0, "data_norm": 1.0}
-EVALUATION, REGRESSION = PrivateEvaluation(), PrivateRegressionEvaluation()
 
 
-def asked(evaluation, model, name):
+def asked(model, name):
     """Return what an evaluation knows of rows."""
 
     def scores(table):
@@ -51,13 +51,14 @@ def asked(evaluation, model, name):
         if hasattr(table, "dask") and not hasattr(table, "chunks"):
             n = len(table)
         width = np.asarray(method(few)).reshape(1, -1).shape[1]
-        return evaluation._ask(method, table, (n, width), way)
+        judged = Judged(n, None, rows=table, ask=method, way=way, truth=np.zeros(n))
+        return ask_model(judged, width)
 
     return scores
 
 
 def classified(model, name="predict_proba", labels=Y):
-    return asked(EVALUATION, model.fit(X, labels), name)
+    return asked(model.fit(X, labels), name)
 
 
 def network(table):
@@ -84,16 +85,16 @@ LOGISTIC = LogisticRegression().fit(X, MANY)
 OURS = OperaLogisticRegression(classes=range(5), **PUBLIC).fit(X, MANY)
 SCORERS = {
     "two classes": classified(LogisticRegression()),
-    "five classes": asked(EVALUATION, LOGISTIC, "predict_proba"),
+    "five classes": asked(LOGISTIC, "predict_proba"),
     "margins": classified(LinearSVC(), "decision_function"),
     "pipeline": classified(make_pipeline(StandardScaler(), LogisticRegression())),
-    "ours": asked(EVALUATION, OURS, "predict_proba"),
+    "ours": asked(OURS, "predict_proba"),
     "our network": classified(
         DPSGDClassifier(hidden_layer_sizes=(16,), classes=range(5), max_iter=2, **PUBLIC),
         labels=MANY,
     ),
     "network": classified(MLPClassifier((24,), max_iter=9), labels=MANY),
-    "regressor": asked(REGRESSION, LinearRegression().fit(X, MANY), "predict"),
+    "regressor": asked(LinearRegression().fit(X, MANY), "predict"),
     "search": searched(LOGISTIC, "predict_proba"),
     "search of ours": searched(OURS, "decision_function"),
     "calibration": lambda table: score_rows(
@@ -160,8 +161,8 @@ KINDS = {
     "COO": lambda table, _: sparse.coo_array(table),
 }
 CONTAINED = {
-    "sklearn": asked(EVALUATION, LOGISTIC, "predict_proba"),
-    "ours": asked(EVALUATION, OURS, "predict_proba"),
+    "sklearn": asked(LOGISTIC, "predict_proba"),
+    "ours": asked(OURS, "predict_proba"),
 }
 
 
@@ -322,7 +323,7 @@ FRAMES = {
 def test_a_row_that_is_alone_in_its_block_has_the_score_that_it_has_among_others(kind, learner):
     """Frames of one row do not say in which order their numbers lie."""
     name = "predict_proba" if hasattr(learner, "predict_proba") else "decision_function"
-    scores = asked(EVALUATION, learner.fit(FRAMES[kind](X), Y), name)
+    scores = asked(learner.fit(FRAMES[kind](X), Y), name)
     for table in np.random.default_rng(5).normal(size=(2, BLOCK_ROWS + 2, D)):
         whole = scores(FRAMES[kind](table))
         np.testing.assert_array_equal(scores(FRAMES[kind](table[:-1])), whole[:-1])
@@ -352,7 +353,7 @@ FRAMED = make_pipeline(SimpleImputer(), LogisticRegression()).fit(framed(COLUMN)
 )
 def test_the_type_of_one_row_rounds_no_other(model, table, other):
     """In double precision all scores of a model in single precision would be others."""
-    one, two = (asked(EVALUATION, model, "predict_proba")(rows) for rows in (table, other))
+    one, two = (asked(model, "predict_proba")(rows) for rows in (table, other))
     np.testing.assert_array_equal(one[:299], two[:299])
 
 

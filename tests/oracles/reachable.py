@@ -15,7 +15,7 @@ import skdp
 PACKAGE = Path(skdp.__file__).parent
 PUBLIC = (
     *("", ".accounting", ".accounting.distributions", ".mechanisms"),
-    *(".budget", ".model_selection", ".preprocessing", ".reporting", ".testing", ".config"),
+    *(".budget", ".model_selection", ".preprocessing", ".reporting", ".testing"),
     *(".data", ".datasets", ".exceptions", ".audit", ".statistics", ".metrics", ".inspection"),
 )
 
