@@ -33,11 +33,6 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     tuple of two floats
         ``size * epsilon`` and ``delta (e^(size eps) - 1) / (e^eps - 1)``, at most 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
-
     Notes
     -----
     Along a chain of neighbours, ``P(S) <= e^eps P'(S) + delta`` at every link (Dwork and Roth,
@@ -82,11 +77,6 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
     -------
     PrivacyValue
         Failure probability; no guarantee where the accountant gives none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
 
     Notes
     -----
@@ -139,11 +129,6 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
     PrivacyValue
         Epsilon in nats; infinite where nothing is known. No guarantee where the accountant gives
         none.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
 
     Notes
     -----
