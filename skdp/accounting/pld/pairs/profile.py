@@ -161,7 +161,7 @@ def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
         for a, b, depth in pending:
             middle = 0.5 * (a + b)
             known[middle] = value = min(1.0, bound(middle))
-            chord = known[a] + (known[b] - known[a]) * share(a, middle, b)
+            chord = known[a] + (known[b] - known[a]) * _share(a, middle, b)
             tolerance = _TOLERANCE if value > _DEEP else _DEEP_TOLERANCE
             if abs(chord - value) > tolerance * value and depth < _LARGEST_DEPTH:
                 following += [(a, middle, depth + 1), (middle, b, depth + 1)]
@@ -170,7 +170,7 @@ def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
     return np.array(epsilons), np.array([known[epsilon] for epsilon in epsilons])
 
 
-def share(low: float, middle: float, high: float) -> float:
+def _share(low: float, middle: float, high: float) -> float:
     """Return where ``e^middle`` is between ``e^low`` and ``e^high``, as a share."""
     return math.exp(middle - high) * math.expm1(low - middle) / math.expm1(low - high)
 
@@ -188,17 +188,23 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     losses, curve = hull(epsilons, values)
     if not len(losses):
         return Atoms(np.zeros(1), np.zeros(1), 1.0)
-    gaps = np.diff(losses)
-    drops = -np.diff(curve)
-    # Slopes before and after each vertex, times y there.
-    before = np.append((1.0 - curve[0]) / (1.0 + math.exp(-losses[0])), drops / -np.expm1(-gaps))
+    masses, infinite = vertex_masses(losses, curve, (1.0 - curve[0]) / (1.0 + math.exp(-losses[0])))
+    positive = losses > 0.0
+    return mirrored(losses[positive], masses[positive], infinite)
+
+
+def vertex_masses(at: Array, heights: Array, first: float) -> tuple[Array, float]:
+    """Return masses under P of a hull's vertices, rounded up, and that of an infinite loss.
+
+    ``first`` is the slope before the first vertex, times y there.
+    """
+    gaps, drops = np.diff(at), -np.diff(heights)
+    before = np.append(first, drops / -np.expm1(-gaps))
     with np.errstate(over="ignore"):
         after = np.append(drops / np.expm1(gaps), 0.0)
     masses = np.maximum(before - after, 0.0) * (1.0 + _RAISED)
-    infinite = min(1.0, float(curve[-1]) * (1.0 + _RAISED))
-    masses *= lacking_factor(losses, masses, curve, infinite)
-    positive = losses > 0.0
-    return mirrored(losses[positive], masses[positive], infinite)
+    infinite = min(1.0, float(heights[-1]) * (1.0 + _RAISED))
+    return masses * _lacking_factor(at, masses, heights, infinite), infinite
 
 
 def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
@@ -212,16 +218,19 @@ def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
     )
 
 
-def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
-    """Return the vertices of the largest symmetric profile below given values, if any is < 1."""
+def hull(epsilons: Array, values: Array, symmetric: bool = True) -> tuple[Array, Array]:
+    """Return the vertices of the largest profile below given values, as functions of y.
+
+    It is symmetric, with vertices only where values are below 1, or from the first epsilon on.
+    """
     at: list[float] = []
     heights: list[float] = []
     for epsilon, value in zip(epsilons.tolist(), values.tolist(), strict=True):
-        if value >= (heights[-1] if heights else 1.0):
+        if value >= (heights[-1] if heights else 1.0 if symmetric else math.inf):
             continue
-        while at:
+        while len(at) > (0 if symmetric else 1):
             if len(at) > 1:
-                base, place = heights[-2], share(at[-2], at[-1], epsilon)
+                base, place = heights[-2], _share(at[-2], at[-1], epsilon)
             else:
                 base, place = 1.0, _share_of_all(at[-1], epsilon)
             if heights[-1] < base + (value - base) * place:
@@ -233,7 +242,7 @@ def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
     return np.array(at), np.array(heights)
 
 
-def lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
+def _lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
     """Return by what factor masses must grow for their profile to reach what they stand for."""
     value, under_q, factor = infinite, 0.0, 1.0
     for k in range(len(losses) - 2, -1, -1):
