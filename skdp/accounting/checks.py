@@ -31,11 +31,6 @@ class Described:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` has written down.
 
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
         Raises
         ------
         TypeError, ValueError

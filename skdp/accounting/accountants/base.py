@@ -87,11 +87,6 @@ class Accountant(ABC):
     def supports(self, event: Event) -> bool:
         """Tell whether a bound is proved for an event under this adjacency.
 
-        Parameters
-        ----------
-        event : Event
-            Any event.
-
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent

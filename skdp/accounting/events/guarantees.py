@@ -106,24 +106,13 @@ class ProfileEvent(Event, ABC):
         """
 
     def supports_adjacency(self, adjacency: Adjacency) -> bool:
-        """Tell whether the bound is proved under a relation: yes, unless a subclass knows better.
-
-        Parameters
-        ----------
-        adjacency : {"add-remove", "replace-one"}
-            The relation between neighbouring data sets.
-        """
+        """Tell whether the bound is proved under a relation: yes, unless a subclass knows better."""
         return True
 
     def largest_loss(self, adjacency: Adjacency) -> float:
         """Return an epsilon with which the release is (epsilon, 0)-DP, in nats.
 
         It is infinite, unless a subclass knows better.
-
-        Parameters
-        ----------
-        adjacency : {"add-remove", "replace-one"}
-            The relation between neighbouring data sets.
         """
         return math.inf
 
