@@ -8,6 +8,7 @@ import time
 import mpmath
 import numpy as np
 import pytest
+from covering import pairs
 from scipy.optimize import minimize
 from scipy.special import expit, ndtr
 from scipy.stats import binom
@@ -278,18 +279,16 @@ def sampled_case(sampling, n, b):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("kind", ["linear", "logistic"])
 @pytest.mark.parametrize(
-    ("sampling", "adjacency"),
-    [("uniform", "replace-one"), ("poisson", "replace-one"), ("poisson", "add-remove")],
+    ("kind", "way", "run"),
+    pairs(
+        ["linear", "logistic"],
+        [("uniform", "replace-one"), ("poisson", "replace-one"), ("poisson", "add-remove")],
+        [(4, 1, 0.5, 1.0, 0.8, 80), (5, 2, 0.4, 0.5, 0.4, 60), (6, 1, 1.0, 2.0, 1.0, 200)],
+    ),
 )
-@pytest.mark.parametrize(
-    ("n", "b", "eta", "noise", "width", "steps"),
-    [(4, 1, 0.5, 1.0, 0.8, 80), (5, 2, 0.4, 0.5, 0.4, 60), (6, 1, 1.0, 2.0, 1.0, 200)],
-)
-def test_never_below_exact_laws_of_sampled_batches(
-    kind, adjacency, sampling, n, b, eta, noise, width, steps
-):
+def test_never_below_exact_laws_of_sampled_batches(kind, way, run):
+    (sampling, adjacency), (n, b, eta, noise, width, steps) = way, run
     one, other = neighbours(kind, n)
     if adjacency == "add-remove":
         other = [*other[:-1], linear(0.0)]

@@ -106,7 +106,7 @@ class ProfileEvent(Event, ABC):
         """
 
     def supports_adjacency(self, adjacency: Adjacency) -> bool:
-        """Tell whether the bound is proved under a relation: yes, unless a subclass knows better."""
+        """Tell whether the bound is proved under a relation: always, unless a subclass differs."""
         return True
 
     def largest_loss(self, adjacency: Adjacency) -> float:
