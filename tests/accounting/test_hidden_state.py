@@ -1,7 +1,6 @@
 """Last-iterate bounds: reference numbers, exact laws in one dimension, limits and conditions."""
 
 import itertools
-import json
 import math
 import time
 
@@ -15,7 +14,6 @@ from scipy.stats import binom
 
 from skdp.accounting import (
     ComposedEvent,
-    Event,
     GaussianEvent,
     GDPAccountant,
     HiddenStateAccountant,
@@ -582,17 +580,6 @@ def test_units_are_validated():
             GaussianEvent(1.0), 5, step_size=2.0 / smoothness, smoothness=smoothness
         )
         assert run.smoothness == pytest.approx(2.0)
-
-
-def test_events_survive_json():
-    for run in (
-        LastIterateEvent(GaussianEvent(2.0), 7, 0.5, 0.1),
-        LastIterateEvent(GaussianEvent(2.0), 7, 0.5, diameter=3.0, batches=4),
-        sampled_run(),
-        sampled_run(poisson=False, diameter=None),
-    ):
-        again = Event.from_dict(json.loads(json.dumps(run.to_dict())))
-        assert again == run and hash(again) == hash(run)
 
 
 def test_uniform_batches_need_replace_one():
