@@ -30,10 +30,10 @@ import math
 
 import numpy as np
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle
 
 LARGEST_COUNT = 60_000  # of frequencies
-_UNIT_ROUNDOFF = 2.0**-53
 _HALF_WIDTH = math.sqrt(0.5 * math.pi)
 # distances of Chernoff exponents that are tried, against those for a normal loss
 _EXPONENTS = (1.0, 0.4, 0.15, 0.05, 0.015)
@@ -77,9 +77,7 @@ class Inversion:
         z = np.asarray(self.theta + 1j * frequencies, dtype=np.complex128)
         values, errors = loss.log_transform(z)
         values = values + 0.5 * eta * eta * z * (z + 1.0)
-        errors = errors + 4.0 * _UNIT_ROUNDOFF * (
-            np.abs(values) + eta * eta * np.abs(z * (z + 1.0))
-        )
+        errors = errors + 4.0 * UNIT_ROUNDOFF * (np.abs(values) + eta * eta * np.abs(z * (z + 1.0)))
         self._log_scale, self._scale_error = float(values[0].real), float(errors[0])
         self.feasible = self._scale_error <= _LARGEST_ERROR and math.isfinite(self._log_scale)
         if not self.feasible:
@@ -96,11 +94,11 @@ class Inversion:
         self._amplitudes = np.where(known, halves * modulus, 0.0)
         self._kernel = kernel
         size = np.abs(kernel) + self._excess
-        fixed = relative + _UNIT_ROUNDOFF * (_OPERATIONS + 8.0 * np.abs(values))
+        fixed = relative + UNIT_ROUNDOFF * (_OPERATIONS + 8.0 * np.abs(values))
         self._error = float(np.sum(halves * modulus * np.where(known, fixed, 1.0) * size))
         # A frequency, its product with epsilon, and the difference of the phases are rounded.
         turning = float(np.sum(halves * modulus * frequencies * size))
-        self._turning = 4.0 * _UNIT_ROUNDOFF * turning
+        self._turning = 4.0 * UNIT_ROUNDOFF * turning
         self._log_step = math.log(step / math.pi)
 
     def _choose_period(self, log_target: float) -> float:
@@ -164,7 +162,7 @@ class Inversion:
         scale = math.exp(min(self.log_scale(epsilon), _LOG_LARGE))
         size = abs(self._log_scale) + abs(self.theta * epsilon) + 4.0
         error = scale * (self._error + epsilon * self._turning)
-        error += scale * 4.0 * size * _UNIT_ROUNDOFF * (abs(value) + self._excess * abs(bump))
+        error += scale * 4.0 * size * UNIT_ROUNDOFF * (abs(value) + self._excess * abs(bump))
         error = _SLACK * (error + self._tail(epsilon))
         aliases = _SLACK * self._alias(epsilon)
         least, most = self._loss.outside

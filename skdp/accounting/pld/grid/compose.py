@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import fft
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, log_rest
 from skdp.accounting.pld.grid.estimates import WindowEstimate
 from skdp.accounting.pld.pairs.base import Array, Indices, log_one_plus
 
-_UNIT_ROUNDOFF = 2.0**-53
 _TINY = 1e-290  # far more tilted weight than can vanish below the smallest float
 _LOG_TINY = math.log(_TINY)
 _SIZE = 2**21  # of a transform; a longer window is cut from below
@@ -93,7 +93,7 @@ class TiltedLoss:
         """Scale a sum of tilted weights, rounded to one side."""
         if total <= 0.0:
             return 0.0
-        slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
+        slack = 1e-12 + 8.0 * UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
         log_value = self.log_moment - self.tilt * epsilon + math.log(total)
         return math.exp(min(log_value + side * slack, 0.0))
 
@@ -119,7 +119,7 @@ def _normalised(
 ) -> TiltedLoss:
     """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
     total = float(np.sum(weights))
-    log_moment += math.log(total) + 16.0 * _UNIT_ROUNDOFF
+    log_moment += math.log(total) + 16.0 * UNIT_ROUNDOFF
     missing = min(1.0, max(missing * max(1.0, 1.0 / total), _TINY))
     return TiltedLoss(indices, weights / total, log_moment, infinite, step, tilt, missing)
 
@@ -137,7 +137,7 @@ def tilt_masses(
     top = float(np.max(exponents))
     loss = _normalised(indices, np.exp(exponents - top), top, infinite, step, tilt)
     size = float(np.dot(loss.weights, np.abs(tilt * step * indices)))
-    return replace(loss, log_moment=loss.log_moment + 8.0 * _UNIT_ROUNDOFF * size)
+    return replace(loss, log_moment=loss.log_moment + 8.0 * UNIT_ROUNDOFF * size)
 
 
 def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -> TiltedLoss | None:
@@ -146,7 +146,7 @@ def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -
         return None
     loss = tilt_masses(indices, masses, 0.0, step, tilt)
     size = float(np.dot(loss.weights, np.abs(tilt * step * loss.indices)))
-    slack = 64.0 * _UNIT_ROUNDOFF * (1.0 + size) + _MASS_ERROR
+    slack = 64.0 * UNIT_ROUNDOFF * (1.0 + size) + _MASS_ERROR
     return replace(loss, log_moment=loss.log_moment - slack)
 
 
@@ -170,10 +170,7 @@ def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
     """Convolve distributions of equal step and tilt, each a number of times, from above."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
-    log_kept = math.fsum(
-        count * (math.log1p(-loss.infinite) if loss.infinite < 1.0 else -math.inf)
-        for loss, count in parts
-    )
+    log_kept = math.fsum(count * log_rest(loss.infinite) for loss, count in parts)
     window = place_window(parts, neglected)
     if window is None:
         return TiltedLoss(np.zeros(1, dtype=np.int64), np.ones(1), 0.0, 1.0, step, tilt)
@@ -317,7 +314,7 @@ def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
     The atom of the result at the sum of the heaviest losses is split off in the same way. So where
     most releases reveal nothing, errors scale with the few that do.
     """
-    eta = _UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
+    eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     log_atom, shift = 0.0, 0
     log_modulus = np.zeros(size // 2 + 1)
     error = np.zeros(size // 2 + 1)

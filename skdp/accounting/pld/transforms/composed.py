@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx
 
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF, log_rest
 from skdp.accounting.pld.pairs.base import Array, Complex, Transformable
 
 _SMALLEST_TILT = 1.5  # least tilt, in units of the inverse standard deviation
@@ -24,10 +24,7 @@ class ComposedLoss:
     def __init__(self, pairs: Sequence[tuple[Transformable, int]], mu: float = 0.0) -> None:
         self.pairs = list(pairs)
         self.mu = mu
-        kept = math.fsum(
-            count * (math.log1p(-pair.failure) if pair.failure < 1.0 else -math.inf)
-            for pair, count in self.pairs
-        )
+        kept = math.fsum(count * log_rest(pair.failure) for pair, count in self.pairs)
         failure = -math.expm1(kept)
         cut = math.fsum(count * pair.cut_mass for pair, count in self.pairs)
         # Bounds on the probability of the losses that the moments do not contain.
