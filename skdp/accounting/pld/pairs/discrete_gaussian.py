@@ -110,7 +110,8 @@ class DiscreteGaussianPair(AtomicPair):
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
 
-        It is that of Gaussian noise and a periodic ratio of theta functions.
+        Up to its first factor, that of Gaussian noise, it is a ratio of theta functions, at
+        ``(z + 1) * sensitivity`` and at zero, and periodic in the imaginary part of ``z``.
         """
         period = 2.0 * math.pi / self.lattice
         turns = np.round(z.imag / period)
