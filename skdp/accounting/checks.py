@@ -23,29 +23,13 @@ class Described:
             cls._types[cls.__name__] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values, fit for JSON.
-
-        Returns
-        -------
-        dict
-            ``"type"`` names the class; the other keys are its parameters.
-        """
+        """Return the type and the parameters as a dictionary of plain values, fit for JSON."""
         parameters = {field.name: _written(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
         return {"type": type(self).__name__} | parameters
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` has written down.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Event or Distribution
-            An equal of the original.
 
         Raises
         ------

@@ -75,8 +75,6 @@ def dpsgd_epsilon(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range.
     UnsupportedEventError
         If the accountant has no proved bound for this sampling under this adjacency.
 

@@ -33,11 +33,6 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     tuple of two floats
         ``size * epsilon`` and ``delta (e^(size eps) - 1) / (e^eps - 1)``, at most 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
-
     Notes
     -----
     Along a chain of neighbours, ``P(S) <= e^eps P'(S) + delta`` at every link (Dwork and Roth,
@@ -51,7 +46,7 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     >>> group_privacy(0.0, 1e-6, 3)
     (0.0, 3e-06)
     """
-    size = _check_size(size)
+    size = check_integer("group privacy", "size", size, 1)
     epsilon = check_real("group_privacy", "epsilon", epsilon)
     delta = check_real("group_privacy", "delta", delta)
     if not epsilon >= 0:
@@ -83,11 +78,6 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
     PrivacyValue
         Failure probability; no guarantee where the accountant gives none.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
-
     Notes
     -----
     The same chain as in `group_privacy`, with a different point of the profile at every link:
@@ -104,8 +94,7 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
     >>> round(group_delta(one, 1.0, 2), 9) == round(two.delta(1.0), 9)
     True
     """
-    size = _check_size(size)
-    _check_accountant(accountant)
+    size = _check(accountant, size)
     single = accountant.delta(epsilon)
     if size == 1:
         return single
@@ -140,11 +129,6 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
         Epsilon in nats; infinite where nothing is known. No guarantee where the accountant gives
         none.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
-
     Notes
     -----
     The least epsilon at which `group_delta` is at most delta, to six digits and rounded up.
@@ -156,8 +140,7 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
     >>> [round(group_epsilon(accountant, 1e-5, size), 2) for size in (1, 2, 4)]
     [0.93, 1.99, 4.38]
     """
-    size = _check_size(size)
-    _check_accountant(accountant)
+    size = _check(accountant, size)
     single = accountant.epsilon(delta)
     if size == 1:
         return single
@@ -236,10 +219,8 @@ class _Chain:
         return narrow_bracket(excess, low, high, 1e-6)[1]
 
 
-def _check_accountant(accountant: Accountant) -> None:
+def _check(accountant: Accountant, size: int) -> int:
+    size = check_integer("group privacy", "size", size, 1)
     if not isinstance(accountant, Accountant):
         raise TypeError(f"accountant must be an Accountant that holds a plan, got {accountant!r}.")
-
-
-def _check_size(size: int) -> int:
-    return check_integer("group privacy", "size", size, 1)
+    return size

@@ -56,28 +56,14 @@ def plans(draw):
     return adjacency, ComposedEvent(tuple(leaves))
 
 
-ANY_PLAN = given(
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(
     plan=plans(),
     delta=st.one_of(st.sampled_from([1e-300, 0.5, 0.99]), log_uniform(1e-15, 0.1)),
     epsilon=st.one_of(st.sampled_from([0.0, 1e3]), log_uniform(1e-6, 100.0)),
 )
-
-
-@pytest.mark.slow
-@settings(max_examples=8)
-@ANY_PLAN
 def test_any_legal_plan_has_a_bound(plan, delta, epsilon):
-    check_bound(plan, delta, epsilon)
-
-
-@pytest.mark.slow
-@settings(max_examples=60)
-@ANY_PLAN
-def test_many_legal_plans_have_a_bound(plan, delta, epsilon):
-    check_bound(plan, delta, epsilon)
-
-
-def check_bound(plan, delta, epsilon):
     """Nothing raises, and distributions of losses never say more than Renyi divergences."""
     adjacency, event = plan
     pld = PLDAccountant(adjacency).compose(event)
@@ -193,52 +179,32 @@ ANY_LEAF = st.one_of(
         UniformSampledEvent, st.just(1), st.integers(2, 2**60), st.builds(GaussianEvent, ANY)
     ),
 )
-ANY_COUNT = st.sampled_from([1, 3, 10**6, 10**400])
+EXTREMES = {
+    "adjacency": st.sampled_from(["add-remove", "replace-one"]),
+    "leaves": st.lists(
+        st.tuples(ANY_LEAF, st.sampled_from([1, 3, 10**6, 10**400])), min_size=1, max_size=2
+    ),
+    "delta": st.one_of(
+        st.sampled_from([0.0, 5e-324, 1e-300, 1.0 - 2.0**-53]), log_uniform(1e-15, 0.9)
+    ),
+    "epsilon": st.one_of(st.just(0.0), ANY),
+}
+NOTHING = {"adjacency": "add-remove", "delta": 0.0, "epsilon": 0.0}
 
 
 @pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
-@given(
-    name=st.sampled_from(QUICKER),
-    adjacency=st.sampled_from(["add-remove", "replace-one"]),
-    leaves=st.lists(st.tuples(ANY_LEAF, ANY_COUNT), min_size=1, max_size=2),
-    delta=st.one_of(
-        st.sampled_from([0.0, 5e-324, 1e-300, 1.0 - 2.0**-53]), log_uniform(1e-15, 0.9)
-    ),
-    epsilon=st.one_of(st.just(0.0), ANY),
-)
+@given(name=st.sampled_from(QUICKER), **EXTREMES)
 def test_quick_accountants_take_any_float(name, adjacency, leaves, delta, epsilon):
     check_extremes(name, adjacency, leaves, delta, epsilon)
 
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    adjacency=st.sampled_from(["add-remove", "replace-one"]),
-    leaves=st.lists(st.tuples(ANY_LEAF, ANY_COUNT), min_size=1, max_size=2),
-    delta=st.one_of(
-        st.sampled_from([0.0, 5e-324, 1e-300, 1.0 - 2.0**-53]), log_uniform(1e-15, 0.9)
-    ),
-    epsilon=st.one_of(st.just(0.0), ANY),
-)
-@example(
-    adjacency="add-remove",
-    leaves=[(GaussianEvent(1e154), 1), (LaplaceEvent(1e154), 1)],
-    delta=0.0,
-    epsilon=0.0,
-)
-@example(
-    adjacency="add-remove",
-    leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e154, 3), 1)],
-    delta=0.0,
-    epsilon=0.0,
-)
-@example(
-    adjacency="add-remove",
-    leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e12, 3), 1)],
-    delta=0.0,
-    epsilon=0.0,
-)
+@given(**EXTREMES)
+@example(leaves=[(GaussianEvent(1e154), 1), (LaplaceEvent(1e154), 1)], **NOTHING)
+@example(leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e154, 3), 1)], **NOTHING)
+@example(leaves=[(PureDPEvent(5e-324), 1), (DiscreteGaussianEvent(1e12, 3), 1)], **NOTHING)
 def test_the_pld_accountant_takes_any_float(adjacency, leaves, delta, epsilon):
     check_extremes("pld", adjacency, leaves, delta, epsilon)
 

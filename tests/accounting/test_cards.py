@@ -1,6 +1,7 @@
 """The contract of cards: what has none is refused by name, and answers agree with each other."""
 
 import itertools
+import json
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -184,6 +185,27 @@ CASES = [
     for event in EXAMPLES
     for adjacency in ADJACENCIES
 ]
+
+
+WRITTEN = [
+    *EXAMPLES,
+    PureDPEvent(0.0),
+    RepeatedEvent(STEP, 7),
+    ComposedEvent((STEP, RepeatedEvent(ComposedEvent([PureDPEvent(1.0)]), 2))),
+    ComposedEvent(()),
+    RepeatAndSelectEvent(PureDPEvent(0.5), 10, math.inf),
+    LastIterateEvent(GaussianEvent(2.0), 7, 0.5, diameter=3.0, batches=4),
+    LastIterateEvent(UniformSampledEvent(1, 20, GaussianEvent(2.0)), 7, 0.5, 0.02),
+]
+
+
+@pytest.mark.parametrize("event", WRITTEN, ids=repr)
+def test_events_are_values_and_survive_strict_json(event):
+    again = Event.from_dict(json.loads(json.dumps(event.to_dict(), allow_nan=False)))
+    assert again == event and hash(again) == hash(event)
+    assert repr(event).startswith(type(event).__name__)
+    with pytest.raises(AttributeError):
+        event.noise_multiplier = 2.0
 
 
 def test_every_card_has_an_example():

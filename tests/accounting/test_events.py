@@ -1,12 +1,9 @@
 """Events: validation, value semantics, serialisation, flattening."""
 
-import json
-
 import pytest
 
 from skdp.accounting import (
     ApproxDPEvent,
-    BoundedRangeEvent,
     ComposedEvent,
     Event,
     GaussianEvent,
@@ -18,27 +15,6 @@ from skdp.accounting import (
 from skdp.accounting.events import leaf_counts
 
 STEP = PoissonSampledEvent(0.01, GaussianEvent(2.0))
-ALL = [
-    GaussianEvent(1.5),
-    STEP,
-    UniformSampledEvent(3, 10, GaussianEvent(1)),
-    PureDPEvent(0.0),
-    BoundedRangeEvent(0.3),
-    ApproxDPEvent(1.0, 1e-6),
-    RepeatedEvent(STEP, 7),
-    ComposedEvent((STEP, RepeatedEvent(ComposedEvent([PureDPEvent(1.0)]), 2))),
-    ComposedEvent(()),
-]
-
-
-@pytest.mark.parametrize("event", ALL, ids=repr)
-def test_round_trip_hash_and_repr(event):
-    again = Event.from_dict(json.loads(json.dumps(event.to_dict())))
-    assert again == event
-    assert hash(again) == hash(event)
-    assert repr(event).startswith(type(event).__name__)
-    with pytest.raises(AttributeError):
-        event.noise_multiplier = 2.0
 
 
 def test_events_of_different_types_differ():
@@ -53,10 +29,6 @@ def test_unknown_type_is_named():
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: GaussianEvent(0.0), ValueError, "noise_multiplier"),
-        (lambda: GaussianEvent(float("inf")), ValueError, "noise_multiplier"),
-        (lambda: GaussianEvent("1"), TypeError, "noise_multiplier"),
-        (lambda: GaussianEvent(True), TypeError, "noise_multiplier"),
         (lambda: PoissonSampledEvent(1.1, GaussianEvent(1)), ValueError, "sample_rate"),
         (lambda: PoissonSampledEvent(float("nan"), GaussianEvent(1)), ValueError, "sample_rate"),
         (lambda: PoissonSampledEvent(0.1, 1.0), TypeError, "event must be an Event"),

@@ -1,20 +1,19 @@
 """Last-iterate bounds: reference numbers, exact laws in one dimension, limits and conditions."""
 
 import itertools
-import json
 import math
 import time
 
 import mpmath
 import numpy as np
 import pytest
+from covering import pairs
 from scipy.optimize import minimize
 from scipy.special import expit, ndtr
 from scipy.stats import binom
 
 from skdp.accounting import (
     ComposedEvent,
-    Event,
     GaussianEvent,
     GDPAccountant,
     HiddenStateAccountant,
@@ -278,18 +277,16 @@ def sampled_case(sampling, n, b):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("kind", ["linear", "logistic"])
 @pytest.mark.parametrize(
-    ("sampling", "adjacency"),
-    [("uniform", "replace-one"), ("poisson", "replace-one"), ("poisson", "add-remove")],
+    ("kind", "way", "run"),
+    pairs(
+        ["linear", "logistic"],
+        [("uniform", "replace-one"), ("poisson", "replace-one"), ("poisson", "add-remove")],
+        [(4, 1, 0.5, 1.0, 0.8, 80), (5, 2, 0.4, 0.5, 0.4, 60), (6, 1, 1.0, 2.0, 1.0, 200)],
+    ),
 )
-@pytest.mark.parametrize(
-    ("n", "b", "eta", "noise", "width", "steps"),
-    [(4, 1, 0.5, 1.0, 0.8, 80), (5, 2, 0.4, 0.5, 0.4, 60), (6, 1, 1.0, 2.0, 1.0, 200)],
-)
-def test_never_below_exact_laws_of_sampled_batches(
-    kind, adjacency, sampling, n, b, eta, noise, width, steps
-):
+def test_never_below_exact_laws_of_sampled_batches(kind, way, run):
+    (sampling, adjacency), (n, b, eta, noise, width, steps) = way, run
     one, other = neighbours(kind, n)
     if adjacency == "add-remove":
         other = [*other[:-1], linear(0.0)]
@@ -583,17 +580,6 @@ def test_units_are_validated():
             GaussianEvent(1.0), 5, step_size=2.0 / smoothness, smoothness=smoothness
         )
         assert run.smoothness == pytest.approx(2.0)
-
-
-def test_events_survive_json():
-    for run in (
-        LastIterateEvent(GaussianEvent(2.0), 7, 0.5, 0.1),
-        LastIterateEvent(GaussianEvent(2.0), 7, 0.5, diameter=3.0, batches=4),
-        sampled_run(),
-        sampled_run(poisson=False, diameter=None),
-    ):
-        again = Event.from_dict(json.loads(json.dumps(run.to_dict())))
-        assert again == run and hash(again) == hash(run)
 
 
 def test_uniform_batches_need_replace_one():

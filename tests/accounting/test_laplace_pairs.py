@@ -6,6 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from ball_moments import laplace_moment, precision
+from covering import pairs as covered
 from dp_accounting.pld import privacy_loss_distribution as oracle
 from flint import arb
 
@@ -14,6 +15,7 @@ from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
 from skdp.accounting.pld.inversion_bounds import invert_delta, invert_epsilon
 from skdp.accounting.pld.pairs.laplace import laplace_pair
 
+ADJACENCIES = ("add-remove", "replace-one")
 CASES = [
     ("laplace", 1.0, 0.5),
     ("laplace", 1.0, 5.0),
@@ -131,10 +133,11 @@ def test_grids_from_below_hold_at_the_smallest_losses(kind, rate, shift):
             assert below >= exact - 0.2 * rate
 
 
-@pytest.mark.parametrize(("kind", "rate", "shift"), CASES)
-@pytest.mark.parametrize("theta", [0.4, 30.0])
-@pytest.mark.parametrize(("tail", "gap"), [(0.0, 1e-5), (1e-9, 2e-7)])
-def test_lists_enclose_moments(kind, rate, shift, theta, tail, gap):
+@pytest.mark.parametrize(
+    ("case", "theta", "goal"), covered(CASES, [0.4, 30.0], [(0.0, 1e-5), (1e-9, 2e-7)])
+)
+def test_lists_enclose_moments(case, theta, goal):
+    (kind, rate, shift), (tail, gap) = case, goal
     above, below = (
         loss.log_transform(np.array([complex(theta)]))
         for loss in laplace_pair(kind, rate, shift).transforms(tail)
@@ -238,10 +241,14 @@ def test_against_dp_accounting(adjacency, rate, z, count):
 
 
 @pytest.mark.daily(12)
-@pytest.mark.parametrize(("rate", "z"), [(1.0, 0.7), (1.0, 1e4), (0.2, 0.7), (1e-4, 20.0)])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("order", [1.001, 2.0, 7.5, 40.0])
-def test_renyi_divergence_against_quadrature(rate, z, adjacency, order):
+@pytest.mark.parametrize(
+    ("release", "order", "adjacency"),
+    covered(
+        [(1.0, 0.7), (1.0, 1e4), (0.2, 0.7), (1e-4, 20.0)], [1.001, 2.0, 7.5, 40.0], ADJACENCIES
+    ),
+)
+def test_renyi_divergence_against_quadrature(release, order, adjacency):
+    rate, z = release
     event = LaplaceEvent(z) if rate == 1.0 else PoissonSampledEvent(rate, LaplaceEvent(z))
     kinds = {"replace-one": ["poisson-replace-one"]}.get(adjacency, ["remove", "add"])
     with mp.workdps(30):
@@ -255,10 +262,12 @@ def test_renyi_divergence_against_quadrature(rate, z, adjacency, order):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("z", [0.2, 1.0, 1e4])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(("rate", "count"), [(1.0, 10**10), (1e-7, 10**10), (0.5, 10**6)])
-def test_long_plans_stay_between_their_bounds(z, adjacency, rate, count):
+@pytest.mark.parametrize(
+    ("z", "plan", "adjacency"),
+    covered([0.2, 1.0, 1e4], [(1.0, 10**10), (1e-7, 10**10), (0.5, 10**6)], ADJACENCIES),
+)
+def test_long_plans_stay_between_their_bounds(z, plan, adjacency):
+    rate, count = plan
     event = LaplaceEvent(z) if rate == 1.0 else PoissonSampledEvent(rate, LaplaceEvent(z))
     plan = PLDAccountant(adjacency).compose(event, count)
     renyi = RDPAccountant(adjacency).compose(event, count).epsilon(1e-6)

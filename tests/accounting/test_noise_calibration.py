@@ -1,5 +1,6 @@
 """Calibration: the target is met, nearly exhausted, and equal to the published noise."""
 
+import inspect
 import math
 import re
 
@@ -19,6 +20,8 @@ from skdp.accounting import (
     RDPAccountant,
     calibrate_event,
     calibrate_noise_multiplier,
+    calibrate_sample_rate,
+    calibrate_steps,
     composition_noise_multiplier,
     dpsgd_epsilon,
 )
@@ -215,19 +218,6 @@ def test_bounds_that_are_not_monotone_are_met(size):
     assert Bumpy.evaluations <= 3 * 60
 
 
-def test_estimates_are_refused_by_name_for_noise():
-    class Limit(GDPAccountant):
-        name = "limit"
-
-        def __init__(self, adjacency="add-remove"):
-            super().__init__(adjacency, subsampling="clt")
-
-    with pytest.raises(ValueError, match=r"Limit \('limit'\) .* no upper bounds"):
-        calibrate_noise_multiplier(1.0, 1e-5, 0.01, 2000, accountant=Limit)
-    with pytest.raises(ValueError, match=r"BayesianAccountant .* not differential privacy"):
-        calibrate_noise_multiplier(1.0, 1e-5, 0.01, 2000, accountant="bayesian")
-
-
 def test_a_start_may_be_given_and_changes_nothing_else():
     for initial in (None, 1e-3, 0.7, 5e8):
         z = calibrate_event(GaussianEvent, 1.0, 1e-6, initial=initial, accountant="gdp")
@@ -299,38 +289,62 @@ def test_enough_already_at_the_least_noise():
     assert calibrate_event(lambda z: GaussianEvent(z), 1e3, 1e-6, bracket=(2.0, 9.0)) == 2.0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"delta": 1.0}, "delta must lie"),
-        ({"sample_rate": 0.0}, "sample_rate must lie"),
-        ({"epsilon": math.nan}, "epsilon must be"),
-        ({"delta": math.nan}, "delta must lie"),
-        ({"delta": 0.0}, "delta must lie"),
-        ({"sample_rate": math.nan}, "sample_rate must lie"),
-        ({"steps": 0.5}, "steps must be an integer >= 1"),
-        ({"steps": 0}, "steps must be an integer >= 1"),
-        ({"steps": True}, "steps must be an integer >= 1"),
-        ({"sampling": "shuffled"}, "sampling must be"),
-        ({"accountant": "magic"}, "accountant must be one of"),
-        ({"adjacency": "zero-out"}, "adjacency must be one of"),
-    ],
+CALIBRATIONS = (
+    calibrate_noise_multiplier,
+    calibrate_steps,
+    calibrate_sample_rate,
+    composition_noise_multiplier,
 )
-def test_bad_parameters_are_named(change, message):
-    plan = {"epsilon": 1.0, "delta": 1e-5, "sample_rate": 0.1, "steps": 10, **change}
-    with pytest.raises(ValueError, match=message):
-        calibrate_noise_multiplier(**plan)
+PLAN = {"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "sample_rate": 0.1, "steps": 10}
+POSITIVE = [0.0, -1.0, math.nan, math.inf]
+BAD = [
+    *(("epsilon", value, "epsilon must be a finite number > 0") for value in POSITIVE),
+    ("delta", 0, r"delta must lie in .*\(0, 1\)"),
+    *(("delta", value, "delta must lie in") for value in (0.0, 1.0, math.nan)),
+    *(("noise_multiplier", value, "noise_multiplier must be a finite") for value in POSITIVE),
+    *(("sample_rate", value, "sample_rate must lie") for value in (1.5, math.nan)),
+    *(("steps", value, "steps must be an integer >= 1") for value in (0, 0.5, 1.5, True)),
+    *((name, "1", f"{name} must be a real number") for name in list(PLAN)[:4]),
+    *((name, True, f"{name} must be a real number") for name in list(PLAN)[:4]),
+    ("delta", None, "delta must be a real number"),
+    ("sampling", "shuffled", "sampling must be"),
+    ("accountant", "magic", "accountant must be one of"),
+    ("adjacency", "zero-out", "adjacency must be one of"),
+    ("dataset_size", 10, "dataset_size must be None unless"),
+    ("mean_term", "cosh", "mean_term must be"),
+    ("split", 1.0, "split must be"),
+    ("split", "worst", "split must be"),
+]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"epsilon": True}, {"epsilon": "1"}, {"delta": None}, {"sample_rate": False}],
-)
-def test_parameters_of_the_wrong_type_are_named(change):
-    plan = {"epsilon": 1.0, "delta": 1e-5, "sample_rate": 0.1, "steps": 10, **change}
-    with pytest.raises(TypeError, match=f"{next(iter(change))} must be a real number"):
-        calibrate_noise_multiplier(**plan)
+@pytest.mark.parametrize(("name", "value", "message"), BAD)
+def test_bad_parameters_are_named_by_every_calibration(name, value, message):
+    takers = [each for each in CALIBRATIONS if name in inspect.signature(each).parameters]
+    assert takers
+    for calibrate in takers:
+        plan = {key: PLAN[key] for key in inspect.signature(calibrate).parameters if key in PLAN}
+        with pytest.raises(TypeError if "real" in message else ValueError, match=message):
+            calibrate(**plan | {name: value})
+
+
+def test_rates_of_which_there_are_none_are_refused():
+    for calibrate in (calibrate_noise_multiplier, composition_noise_multiplier):
+        with pytest.raises(ValueError, match="sample_rate must lie"):
+            calibrate(1.0, 1e-5, 0.0, 10)
+
+
+def test_estimates_are_refused_by_name():
+    class Limit(GDPAccountant):
+        name = "limit"
+
+        def __init__(self, adjacency="add-remove"):
+            super().__init__(adjacency, subsampling="clt")
+
+    for calibrate in CALIBRATIONS[:3]:
+        with pytest.raises(ValueError, match=r"Limit \('limit'\) .* no upper bounds"):
+            calibrate(1.0, 1e-5, 0.5, 1, accountant=Limit)
+        with pytest.raises(ValueError, match=r"BayesianAccountant .* not differential privacy"):
+            calibrate(1.0, 1e-5, 0.5, 1, accountant="bayesian")
 
 
 @pytest.mark.parametrize(
@@ -354,24 +368,6 @@ def test_unsupported_sampling_is_refused_by_name():
         calibrate_noise_multiplier(1.0, 1e-5, 0.1, 10, sampling="uniform")
     with pytest.raises(UnsupportedEventError, match="PoissonSampledEvent"):
         dpsgd_epsilon(1.0, 0.1, 10, 1e-5, accountant="gdp")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"delta": 0.0}, "delta must lie"),
-        ({"sample_rate": 2.0}, "sample_rate must lie"),
-        ({"steps": 0}, "steps must be"),
-        ({"mean_term": "cosh"}, "mean_term must be"),
-        ({"split": 1.0}, "split must be"),
-        ({"split": "worst"}, "split must be"),
-    ],
-)
-def test_bad_parameters_of_composition_are_named(change, message):
-    plan = {"epsilon": 1.0, "delta": 1e-5, "sample_rate": 0.1, "steps": 10, **change}
-    with pytest.raises(ValueError, match=message):
-        composition_noise_multiplier(**plan)
 
 
 def test_composition_noise_is_sound():

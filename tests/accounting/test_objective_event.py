@@ -322,10 +322,11 @@ def test_round_trip_and_bad_parameters():
             ObjectivePerturbationEvent(*parameters)
 
 
+@pytest.mark.parametrize("rows", [1, None])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_composition_is_between_the_gaussian_one_and_basic(adjacency):
+def test_composition_is_between_the_gaussian_one_and_basic(adjacency, rows):
     factor = 2.0 if adjacency == "replace-one" else 1.0
-    event = ObjectivePerturbationEvent(20.0 * factor, 1e-3, "logistic")
+    event = ObjectivePerturbationEvent(20.0 * factor, 1e-3, "logistic", rows_per_unit=rows)
     single = PLDAccountant(adjacency).compose(event)
     assert single.delta(0.3) >= event.profile_bound(0.3, adjacency) * (1 - 1e-9)
     assert single.delta(0.3) <= event.profile_bound(0.3, adjacency) * 1.05

@@ -200,31 +200,6 @@ def test_heterogeneous_plan_against_dp_accounting():
         assert ours.epsilon(delta) == pytest.approx(total.get_epsilon_for_delta(delta), rel=1e-3)
 
 
-def binomial_delta(epsilon, count, target):
-    """Exact delta of composed randomised response, as a binomial sum."""
-    p = 1 / (1 + math.exp(-epsilon))
-    return sum(
-        math.comb(count, k)
-        * p**k
-        * (1 - p) ** (count - k)
-        * -math.expm1(target - (2 * k - count) * epsilon)
-        for k in range(count + 1)
-        if (2 * k - count) * epsilon > target
-    )
-
-
-@pytest.mark.parametrize(("epsilon", "count"), [(0.16, 6), (0.05, 200), (2.4, 1), (3.0, 12)])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.8, 0.95])
-def test_pure_dp_is_composed_randomised_response(epsilon, count, share):
-    target = share * epsilon * count
-    exact = binomial_delta(epsilon, count, target)
-    accountant = PLDAccountant().compose(PureDPEvent(epsilon), count)
-    assert_upper(accountant.delta(target), exact, 2e-3)
-    if 1e-200 < exact < 0.9:
-        assert binomial_delta(epsilon, count, accountant.epsilon(exact)) <= exact * (1 + 1e-9)
-        assert accountant.epsilon(exact) <= target + 1e-3 * epsilon * count
-
-
 def test_approximate_dp_adds_its_failure():
     accountant = PLDAccountant().compose(ApproxDPEvent(0.7, 1e-3))
     p = 1 / (1 + math.exp(-0.7))

@@ -112,22 +112,8 @@ def test_a_batch_of_one_that_costs_too_much_is_explained():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"epsilon": -1.0}, ValueError, "epsilon must be a finite number > 0"),
-        ({"delta": 0}, ValueError, r"delta must lie in the open interval \(0, 1\)"),
-        ({"noise_multiplier": math.nan}, ValueError, "noise_multiplier must be a finite number"),
-        ({"steps": 0}, ValueError, "steps must be an integer >= 1"),
-        ({"steps": 1.5}, ValueError, "steps must be an integer >= 1"),
-        ({"steps": True}, ValueError, "steps must be an integer >= 1"),
-        ({"dataset_size": 10}, ValueError, "dataset_size must be None unless"),
-        ({"sampling": "uniform"}, ValueError, "dataset_size must be given"),
-        ({"sampling": "uniform", "dataset_size": 0}, ValueError, "dataset_size must be an integer"),
-        ({"sampling": "shuffled"}, ValueError, "sampling must be"),
-        ({"adjacency": "zero-out"}, ValueError, "adjacency must be one of"),
-    ],
+    ("change", "message"), [({}, "must be given"), ({"dataset_size": 0}, "must be an integer")]
 )
-def test_bad_parameters_of_a_rate_calibration_are_named(change, error, message):
-    plan = {"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "steps": 10, **change}
-    with pytest.raises(error, match=message):
-        calibrate_sample_rate(**plan)
+def test_uniform_batches_need_a_size(change, message):
+    with pytest.raises(ValueError, match=f"dataset_size {message}"):
+        calibrate_sample_rate(1.0, 1e-5, 1.0, 10, sampling="uniform", **change)

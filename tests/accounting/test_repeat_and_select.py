@@ -1,6 +1,5 @@
 """The best of a random number of runs: against exact finite mechanisms and published values."""
 
-import json
 import math
 from itertools import pairwise
 
@@ -14,7 +13,6 @@ from skdp.accounting import (
     ApproxDPEvent,
     BasicCompositionAccountant,
     ComposedEvent,
-    Event,
     GaussianEvent,
     GDPAccountant,
     LaplaceEvent,
@@ -294,13 +292,6 @@ def test_curves_are_symmetric_and_convex():
     assert np.all(curve(epsilon) <= exact * np.where(exact > 1e-13, 1.001, 1.1))
     assert np.all(np.diff(curve(epsilon)) <= 0.0)
     assert ProfileCurve(np.zeros(0), np.zeros(0))(np.array([-1.0, 0.0, 3.0])).tolist() == [1.0] * 3
-
-
-def test_events_survive_strict_json():
-    for shape in (0.0, 1.5, math.inf):
-        event = RepeatAndSelectEvent(PureDPEvent(0.5), 10, shape)
-        text = json.dumps(event.to_dict(), allow_nan=False)
-        assert Event.from_dict(json.loads(text)) == event
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from functools import reduce
 import mpmath
 import numpy as np
 import pytest
+from covering import pairs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -121,13 +122,13 @@ def test_compositions_of_finite_mechanisms_reveal_no_more(event, rate, count, ep
     def power(law):
         return reduce(np.multiply.outer, [law] * count)
 
-    for adjacency, pairs in (
+    for adjacency, neighbours in (
         ("add-remove", [(one, without), (without, other)]),
         ("replace-one", [(one, other), (other, one)]),
     ):
         bound = delta(poisson, epsilon, adjacency, count)
         assert bound.lower == 0.0
-        for first, second in pairs:
+        for first, second in neighbours:
             exact = hockey_stick(power(first), power(second), math.exp(epsilon))
             assert exact <= bound * (1.0 + 1e-12)
 
@@ -208,17 +209,18 @@ def test_lists_have_the_closed_formulas(losses, shares, floor, rate, epsilon):
     assert replaced == pytest.approx(formula(price, rate, epsilon), **close)
 
 
-@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.7, 1.0])
-@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.5])
+PROFILES = [
+    (PureDPEvent(1.5), lambda y: max(0.0, (math.exp(1.5) - y) / (1.0 + math.exp(1.5)))),
+    (GaussianEvent(1.0), lambda y: gaussian_profile.delta(1.0, math.log(y))),
+    (LaplaceEvent(0.5), lambda y: max(0.0, 1.0 - math.exp(0.5 * (math.log(y) - 2.0)))),
+]
+
+
 @pytest.mark.parametrize(
-    ("event", "profile"),
-    [
-        (PureDPEvent(1.5), lambda y: max(0.0, (math.exp(1.5) - y) / (1.0 + math.exp(1.5)))),
-        (GaussianEvent(1.0), lambda y: gaussian_profile.delta(1.0, math.log(y))),
-        (LaplaceEvent(0.5), lambda y: max(0.0, 1.0 - math.exp(0.5 * (math.log(y) - 2.0)))),
-    ],
+    ("case", "rate", "epsilon"), pairs(PROFILES, [1e-3, 0.1, 0.7, 1.0], [0.0, 0.05, 0.5])
 )
-def test_one_release_has_the_closed_formula(event, profile, rate, epsilon):
+def test_one_release_has_the_closed_formula(case, rate, epsilon):
+    event, profile = case
     found = delta(PoissonSampledEvent(rate, once(event)), epsilon, "replace-one")
     assert found == pytest.approx(formula(symmetric(profile), rate, epsilon), rel=3e-5)
 
@@ -239,9 +241,10 @@ def test_reference_values(event, rate, epsilon, expected):
     assert expected - 1e-9 <= found <= expected * (1.0 + 1e-5)
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("noise", [GaussianEvent(1.0), LaplaceEvent(1.0)])
-@pytest.mark.parametrize("count", [1, 200])
+@pytest.mark.parametrize(
+    ("noise", "adjacency", "count"),
+    pairs([GaussianEvent(1.0), LaplaceEvent(1.0)], ADJACENCIES, [1, 200]),
+)
 def test_it_is_close_to_what_exact_pairs_say(noise, adjacency, count):
     exact = PLDAccountant(adjacency).compose(PoissonSampledEvent(0.02, noise), count)
     bound = PLDAccountant(adjacency).compose(PoissonSampledEvent(0.02, once(noise)), count)

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import (
-    GDPAccountant,
     RDPAccountant,
-    calibrate_sample_rate,
     calibrate_steps,
     dpsgd_epsilon,
 )
@@ -151,50 +149,6 @@ def test_unlimited_steps_are_an_error():
         calibrate_steps(1.0, 1e-5, 1e9, 1.0, accountant="gdp")
     with pytest.raises(ValueError, match="at 0 nothing is released"):
         calibrate_steps(1.0, 1e-5, 1.0, 0.0)
-
-
-def test_estimates_are_refused_by_name():
-    class Limit(GDPAccountant):
-        name = "limit"
-
-        def __init__(self, adjacency="add-remove"):
-            super().__init__(adjacency, subsampling="clt")
-
-    for calibrate in (calibrate_steps, calibrate_sample_rate):
-        with pytest.raises(ValueError, match=r"Limit \('limit'\) .* no upper bounds"):
-            calibrate(1.0, 1e-5, 4.0, 1, accountant=Limit)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"epsilon": 0.0}, ValueError, "epsilon must be a finite number > 0"),
-        ({"epsilon": math.nan}, ValueError, "epsilon must be a finite number > 0"),
-        ({"epsilon": math.inf}, ValueError, "epsilon must be a finite number > 0"),
-        ({"epsilon": True}, TypeError, "epsilon must be a real number"),
-        ({"epsilon": "1"}, TypeError, "epsilon must be a real number"),
-        ({"delta": 0.0}, ValueError, r"delta must lie in the open interval \(0, 1\)"),
-        ({"delta": 1.0}, ValueError, "delta must lie"),
-        ({"delta": math.nan}, ValueError, "delta must lie"),
-        ({"delta": None}, TypeError, "delta must be a real number"),
-        ({"noise_multiplier": 0.0}, ValueError, "noise_multiplier must be a finite number > 0"),
-        ({"noise_multiplier": math.inf}, ValueError, "noise_multiplier must be"),
-        ({"noise_multiplier": False}, TypeError, "noise_multiplier must be a real number"),
-        ({"sample_rate": 1.5}, ValueError, "sample_rate must lie"),
-        ({"sample_rate": math.nan}, ValueError, "sample_rate must lie"),
-        ({"sample_rate": True}, TypeError, "sample_rate must be a real number"),
-        ({"sampling": "shuffled"}, ValueError, "sampling must be"),
-        ({"accountant": "magic"}, ValueError, "accountant must be one of"),
-        ({"adjacency": "zero-out"}, ValueError, "adjacency must be one of"),
-    ],
-)
-def test_bad_parameters_of_a_steps_calibration_are_named(change, error, message):
-    plan = {
-        **{"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0, "sample_rate": 0.1},
-        **change,
-    }
-    with pytest.raises(error, match=message):
-        calibrate_steps(**plan)
 
 
 def test_unsupported_steps_are_refused_by_name():

@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from skdp.accounting.accountants.trade_off import TradeOff
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
 from skdp.accounting.certified import note_certified
 from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent, check_event, leaf_counts
 from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
+from skdp.accounting.numerics.trade_off import profile_grid, trade_off_lower
 from skdp.accounting.value import PrivacyValue
 from skdp.choices import Adjacency
 from skdp.exceptions import UnsupportedEventError
 
 
-class Accountant(TradeOff, ABC):
+class Accountant(ABC):
     """Add up the privacy cost of a plan of events fixed in advance.
 
     Parameters
@@ -86,16 +87,6 @@ class Accountant(TradeOff, ABC):
     def supports(self, event: Event) -> bool:
         """Tell whether a bound is proved for an event under this adjacency.
 
-        Parameters
-        ----------
-        event : Event
-            Any event.
-
-        Returns
-        -------
-        bool
-            Whether `compose` would accept it.
-
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, GDPAccountant, PureDPEvent
@@ -105,7 +96,7 @@ class Accountant(TradeOff, ABC):
         return all(self._supports_leaf(leaf) for leaf in leaf_counts(event))
 
     def compose(self, event: Event, count: int = 1) -> Self:
-        """Add an event to the plan.
+        """Add an event to the plan, and return this accountant.
 
         Parameters
         ----------
@@ -114,18 +105,11 @@ class Accountant(TradeOff, ABC):
         count : int, default=1
             How often, at least 0.
 
-        Returns
-        -------
-        Accountant
-            This accountant.
-
         Raises
         ------
         UnsupportedEventError
             If some leaf of the event has no proved bound here; the message names it, and nothing
             is composed.
-        TypeError, ValueError
-            If ``event`` is no Event or ``count`` no integer >= 0.
 
         Examples
         --------
@@ -162,11 +146,6 @@ class Accountant(TradeOff, ABC):
             Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta. A float that
             also knows its lower bound and unpacks as ``lower, upper``.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If ``delta`` is no single number or lies outside [0, 1).
-
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent
@@ -195,11 +174,6 @@ class Accountant(TradeOff, ABC):
             Failure probability, in [0, 1]. A float that also knows its lower bound and unpacks as
             ``lower, upper``.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If ``epsilon`` is no single number, negative or NaN.
-
         Examples
         --------
         >>> from skdp.accounting import GDPAccountant, GaussianEvent
@@ -211,13 +185,57 @@ class Accountant(TradeOff, ABC):
             raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
         return self._value(self._guarded(self._bounded_delta, epsilon, 1.0))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the accountant's state as a dictionary of plain values, fit for JSON.
+    def trade_off(self, alphas: ArrayLike) -> NDArray[np.float64]:
+        """Return a lower bound on the trade-off function of what was composed.
+
+        Whoever tests which of two neighbours a release came from, with a false-alarm rate of at
+        most alpha, misses with at least this probability: f-differential privacy.
+
+        Parameters
+        ----------
+        alphas : array-like of float
+            False-alarm rates, in [0, 1].
 
         Returns
         -------
-        dict
-            The kind of accountant, its parameters and the history.
+        ndarray
+            Miss rates in [0, 1], of the shape of `alphas`. The true function is nowhere below.
+
+        Raises
+        ------
+        ValueError
+            If a rate lies outside [0, 1], or this accountant promises no upper bound on
+            differential privacy.
+
+        Notes
+        -----
+        The bound is the largest of the lines that (epsilon, delta) at 101 epsilons allow, and
+        touches the function wherever these bounds are exact.
+
+        References
+        ----------
+        Dong, Roth & Su (2022), "Gaussian Differential Privacy", Proposition 6.
+
+        Examples
+        --------
+        >>> from skdp.accounting import GaussianEvent, PLDAccountant
+        >>> PLDAccountant().compose(GaussianEvent(1.0)).trade_off([0.01, 0.05, 0.5]).round(3)
+        array([0.908, 0.74 , 0.159])
+        """
+        rates = np.asarray(alphas, dtype=np.float64)
+        if not np.all((rates >= 0.0) & (rates <= 1.0)):
+            raise ValueError(f"alphas must lie in [0, 1], got {alphas!r}.")
+        if not (self.is_upper_bound and self.is_differential_privacy):
+            raise ValueError(
+                f"{type(self).__name__} promises no upper bound on differential privacy, so that "
+                "no trade-off function follows from it."
+            )
+        epsilons = profile_grid(self.epsilon)
+        deltas = np.array([float(self.delta(float(point))) for point in epsilons])
+        return trade_off_lower(epsilons, deltas, rates.ravel()).reshape(rates.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return kind, parameters and history as a dictionary of plain values, fit for JSON.
 
         Examples
         --------
@@ -242,13 +260,7 @@ class Accountant(TradeOff, ABC):
         Parameters
         ----------
         data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Accountant
-            An accountant of this class with the same parameters and history;
-            ``Accountant.from_dict`` reads any kind.
+            What `to_dict` returned, of this class; ``Accountant.from_dict`` reads any kind.
 
         Raises
         ------

@@ -56,11 +56,6 @@ class BayesianAccountant(GenericAccountant):
         Share of delta, absolute, for the uncertainty of the averages, in (0, 1). Estimates at a
         delta of ``gamma`` or less are infinite.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Notes
     -----
     At a step with noise of standard deviation s, gradients of pairs (i, j) of records are at
@@ -137,7 +132,7 @@ class BayesianAccountant(GenericAccountant):
         return ComposedEvent(super().event.events + observed)
 
     def observe(self, event: Event, squared_distances: ArrayLike, count: int = 1) -> Self:
-        """Add a release together with what was seen of its gradients.
+        """Add a release with what was seen of its gradients, and return this accountant.
 
         Parameters
         ----------
@@ -149,11 +144,6 @@ class BayesianAccountant(GenericAccountant):
             that the noise multiplier refers to. These numbers are private.
         count : int, default=1
             For how many steps they stand, at least 1.
-
-        Returns
-        -------
-        BayesianAccountant
-            This accountant.
 
         Raises
         ------
@@ -193,12 +183,9 @@ class BayesianAccountant(GenericAccountant):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the accountant's state as plain values. It holds what was seen of private data.
+        """Return the accountant's state as plain values, with what was seen of private data.
 
-        Returns
-        -------
-        dict
-            As for any accountant, and the observed distances: keep it where the data are kept.
+        Keep it where the data are kept.
         """
         base = super().to_dict()
         observed = [

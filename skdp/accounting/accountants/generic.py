@@ -87,7 +87,8 @@ class GenericAccountant(RDPAccountant):
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
         mixture = self._sampled(leaf)
         if self.subsampling == "printed" and mixture is not None:
-            return printed_log_moment(mixture, order)
+            # Triastcyn and Faltings (2019), equation 7, which is no bound.
+            return 0.5 * order * (order - 1.0) * (mixture.rate / mixture.noise_multiplier) ** 2
         return super()._leaf_log_moment(leaf, order)
 
     def _sampled(self, leaf: Event) -> GaussianMixture | None:
@@ -106,14 +107,6 @@ class GenericAccountant(RDPAccountant):
         moments = self._moments(leaf)
         printed = self.subsampling == "printed" and self._sampled(leaf) is not None
         return printed or (moments is not None and moments.closed_form)
-
-
-def printed_log_moment(mixture: GaussianMixture, order: float) -> float:
-    """Return the log moment that Triastcyn and Faltings (2019), equation 7, print. No bound.
-
-    It is ``q^2 order (order - 1) / (2 z^2)``, with z the noise multiplier.
-    """
-    return 0.5 * order * (order - 1.0) * (mixture.rate / mixture.noise_multiplier) ** 2
 
 
 def gaussian_of(leaf: Event, adjacency: Adjacency) -> GaussianMixture:

@@ -13,6 +13,7 @@ from skdp.accounting.analysis import analysis_of
 from skdp.accounting.events import PureDPEvent
 from skdp.accounting.numerics.bracket import minimise, smallest_delta
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF as _U
+from skdp.accounting.numerics.floats import log_rest
 from skdp.accounting.numerics.randomised_response_profile import RandomisedResponseProfile
 from skdp.choices import Adjacency
 
@@ -70,7 +71,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
     def _log_kept(self) -> float:
         """Return the log probability that no release fails which states a delta."""
         deltas = [(known[1], n) for _, known, n in self._stated() if known is not None]
-        return math.fsum(n * (math.log1p(-d) if d < 1.0 else -math.inf) for d, n in deltas)
+        return math.fsum(n * log_rest(d) for d, n in deltas)
 
     def _attained(self) -> list[Step]:
         """Return the steps of which nothing is known but their guarantee, so that it is attained.
@@ -139,7 +140,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
 def _failing(log_kept: float, delta: float) -> float:
     """Return the delta of parts that fail outright or, when they do not, lose ``delta``."""
-    return -math.expm1(log_kept + (math.log1p(-delta) if delta < 1.0 else -math.inf))
+    return -math.expm1(log_kept + log_rest(delta))
 
 
 def _worst(steps: list[Step]) -> Step:

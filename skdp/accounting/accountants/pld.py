@@ -91,11 +91,6 @@ class PLDAccountant(Accountant):
         PrivacyValue
             The upper bound in nats, ``>= 0``, infinite when no bound holds at this delta. It
             unpacks as ``lower, upper``.
-
-        Raises
-        ------
-        ValueError
-            If a parameter lies outside its range.
         """
         return super().epsilon(delta) if rtol is None else self._aiming_at(rtol).epsilon(delta)
 
@@ -113,11 +108,6 @@ class PLDAccountant(Accountant):
         -------
         PrivacyValue
             The upper bound, in [0, 1]. It unpacks as ``lower, upper``.
-
-        Raises
-        ------
-        ValueError
-            If a parameter lies outside its range.
         """
         return super().delta(epsilon) if rtol is None else self._aiming_at(rtol).delta(epsilon)
 

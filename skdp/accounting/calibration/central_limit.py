@@ -20,9 +20,7 @@ _FEW = 10  # releases whose epsilons rather add up
 def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
     """Estimate what a plan amounts to: the shift of a Gaussian pair, and an epsilon on top.
 
-    It is no bound, and leaves without a simple variance count as nothing. Many losses of variance
-    ``s^2`` approach a Gaussian pair with ``mu^2`` the sum of the variances (Dong, Roth and Su,
-    2022, Theorem 3.4; Bu, Dong, Long and Su, 2020).
+    No bound: as losses of variance ``s^2`` in their limit (Dong, Roth and Su, 2022, Theorem 3.4).
     """
     squares = [0.0]
     epsilon = 0.0

@@ -56,8 +56,6 @@ def composition_noise_multiplier(
 
     Raises
     ------
-    ValueError
-        If a parameter lies outside its range.
     CalibrationError
         If the noise would not be representable.
 

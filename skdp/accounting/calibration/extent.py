@@ -61,9 +61,8 @@ def calibrate_steps(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
+    ValueError
+        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for this sampling under this adjacency.
     CalibrationError
@@ -151,9 +150,8 @@ def calibrate_sample_rate(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
+    ValueError
+        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for this sampling under this adjacency.
     CalibrationError

@@ -76,9 +76,8 @@ def calibrate_noise_multiplier(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
+    ValueError
+        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for this plan.
     CalibrationError
@@ -139,9 +138,8 @@ def calibrate_event(
 
     Raises
     ------
-    TypeError, ValueError
-        If a parameter has the wrong type or lies outside its range, or if the accountant's numbers
-        are no guarantee (`PrivacyValue.is_guarantee`).
+    ValueError
+        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for the plan.
     CalibrationError
@@ -208,8 +206,7 @@ def dearest_plan(
 ) -> float | None:
     """Return the parameter whose plan spends most of a target, None if none is within it.
 
-    The search starts at an admissible parameter ``somewhere`` if ``there``, else where the central
-    limit theorem says.
+    The search starts at an admissible ``somewhere`` if ``there``, else at the central limit's.
     """
     start = somewhere if there else guess(make_event, target, axis, somewhere)
     return dearest_affordable(

@@ -7,22 +7,14 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How close to its target a search comes, and when it gives up."""
-
-    tolerance: float = 1e-4  # relative distance from the target that is good enough
-    fine: float = 3e-5  # what the first evaluations try for
-    patience: int = 5  # evaluations, the last of which is content with the tolerance
-    rounding: float = 1e-13  # of logarithms and exponentials
-    least_width: float = 1e-10  # of a bracket in logarithms: a cost that jumps ends there
-    leap: float = 2.0  # the farthest first step, in logarithms
-    creep: float = 1e-6  # the shortest
-    evaluations: int = 200  # in all, about
-
-
-_LIMITS = _Limits()
+_TOLERANCE = 1e-4  # relative distance from the target that is good enough
+_FINE = 3e-5  # what the first evaluations try for
+_PATIENCE = 5  # evaluations, the last of which is content with the tolerance
+_ROUNDING = 1e-13  # of logarithms and exponentials
+_LEAST_WIDTH = 1e-10  # of a bracket in logarithms: a cost that jumps ends there
+_LEAP = 2.0  # the farthest first step, in logarithms
+_CREEP = 1e-6  # the shortest
+_EVALUATIONS = 200  # in all, about
 
 
 @dataclass(frozen=True)
@@ -48,11 +40,11 @@ class Axis:
         """Return the admissible parameter at, or just on the cheap side of, a coordinate."""
         value = math.exp(min(self._sign * coordinate, 700.0))
         low, high = sorted((self.cheapest, self.dearest))
-        if value <= low * (1.0 + _LIMITS.rounding):
+        if value <= low * (1.0 + _ROUNDING):
             return low
-        if value >= high * (1.0 - _LIMITS.rounding):
+        if value >= high * (1.0 - _ROUNDING):
             return high
-        return math.floor(value * (1.0 + _LIMITS.rounding)) if self.integer else value
+        return math.floor(value * (1.0 + _ROUNDING)) if self.integer else value
 
 
 class _Search:
@@ -61,7 +53,7 @@ class _Search:
     def __init__(self, cost: Callable[[float], float], target: float, axis: Axis) -> None:
         self.cost, self.target, self.axis = cost, target, axis
         # Aim a little inside, so that the point which ends the search is itself affordable.
-        self.aim = math.log(target) + math.log1p(-0.3 * _LIMITS.fine)
+        self.aim = math.log(target) + math.log1p(-0.3 * _FINE)
         self.known: dict[float, float] = {}
         self.places: dict[float, float] = {}  # the coordinates that led to parameters
         self.noise = 0.0  # by how much, in logarithms, a cost has exceeded that of a dearer one
@@ -98,7 +90,7 @@ class _Search:
         """Whether the target is met closely, or nothing dearer (or cheaper) is left."""
         if self.fits is None:
             return self.exceeds == self.axis.cheapest
-        window = _LIMITS.fine if len(self.known) < _LIMITS.patience else _LIMITS.tolerance
+        window = _FINE if len(self.known) < _PATIENCE else _TOLERANCE
         near = self.known[self.fits] >= self.target * (1.0 - max(window, self.noise))
         beside = self.exceeds is not None and self.axis.integer
         beside = beside and abs(self.exceeds - self.fits) <= 1  # type: ignore[operator]
@@ -106,7 +98,7 @@ class _Search:
 
     def bracket(self, x: float) -> None:
         """Go from a coordinate to where the cost is thought to meet the aim, and further."""
-        leap, creep, slope = _LIMITS.leap, _LIMITS.creep, 1.0
+        leap, creep, slope = _LEAP, _CREEP, 1.0
         before: tuple[float, float] | None = None
         while (y := self.missing(x)) != 0.0 and (self.fits is None or self.exceeds is None):
             if before is not None and (x - before[0]) * (y - before[1]) > 0.0:
@@ -123,8 +115,8 @@ class _Search:
 
         assert self.fits is not None and self.exceeds is not None
         ends = self.places[self.fits], self.places[self.exceeds]
-        width = 1e-300 if self.axis.integer else _LIMITS.least_width
-        brentq(self.missing, *ends, xtol=width, maxiter=_LIMITS.evaluations, disp=False)
+        width = 1e-300 if self.axis.integer else _LEAST_WIDTH
+        brentq(self.missing, *ends, xtol=width, maxiter=_EVALUATIONS, disp=False)
         if self.axis.integer and not self.is_over:
             between = range(int(self.fits) + 1, int(self.exceeds))
             bisect_left(between, True, key=lambda parameter: not self.affords(parameter))
@@ -135,9 +127,7 @@ def dearest_affordable(
 ) -> float | None:
     """Return the parameter that costs most among those whose cost is at most ``target > 0``.
 
-    Its cost was evaluated; it is the dearest end of the axis, within 1e-4 of the target, or as far
-    as the cost has been seen to fall along the axis, or next to one that exceeds it. None if the
-    cheapest end does.
+    Its cost was evaluated, and is as near as `calibrate_event` says; None if all cost too much.
     """
     # Where costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)

@@ -74,23 +74,12 @@ class Event(Described):
     def to_dp_event(self, adjacency: str) -> Any:
         """Return dp-accounting's event with the same meaning.
 
+        Numbers are rounded, and errors are raised, as by `from_dp_event`.
+
         Parameters
         ----------
         adjacency : {"add-remove", "replace-one"}
             The relation that both are accounted under, as in `from_dp_event`.
-
-        Returns
-        -------
-        dp_accounting.DpEvent
-            An event with the same outcomes; numbers that no float holds are rounded so that the
-            cost can only grow.
-
-        Raises
-        ------
-        UnsupportedEventError
-            If there is no exact counterpart, also not of a part; the message names it.
-        ImportError
-            If dp-accounting is missing: ``pip install 'skdp[dp-accounting]'``.
 
         Examples
         --------

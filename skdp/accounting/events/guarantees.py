@@ -106,32 +106,13 @@ class ProfileEvent(Event, ABC):
         """
 
     def supports_adjacency(self, adjacency: Adjacency) -> bool:
-        """Tell whether the bound is proved under a relation.
-
-        Parameters
-        ----------
-        adjacency : {"add-remove", "replace-one"}
-            The relation between neighbouring data sets.
-
-        Returns
-        -------
-        bool
-            True, unless a subclass knows better.
-        """
+        """Tell whether the bound is proved under a relation: always, unless a subclass differs."""
         return True
 
     def largest_loss(self, adjacency: Adjacency) -> float:
-        """Return an epsilon with which the release is (epsilon, 0)-DP.
+        """Return an epsilon with which the release is (epsilon, 0)-DP, in nats.
 
-        Parameters
-        ----------
-        adjacency : {"add-remove", "replace-one"}
-            The relation between neighbouring data sets.
-
-        Returns
-        -------
-        float
-            The bound in nats; infinite, unless a subclass knows better.
+        It is infinite, unless a subclass knows better.
         """
         return math.inf
 
@@ -200,18 +181,11 @@ class RenyiEvent(Event):
     Parameters
     ----------
     left, right : Distribution
-        Two distributions of one class of `skdp.accounting.distributions`, such that at
-        every order and for every pair of neighbouring data sets under the adjacency in force,
-        in either order, the Renyi divergence of the outcomes is at most the larger of those of
+        Two distributions of one dimension and one class of `skdp.accounting.distributions`. At
+        every order and for every pair of neighbouring data sets under the adjacency in force, in
+        either order, the Renyi divergence of the outcomes is at most the larger of those of
         `left` from `right` and of `right` from `left`. That is for the caller to prove: the
         distributions must be a public worst case, not those of the data at hand.
-
-    Raises
-    ------
-    TypeError
-        If there is no closed form for these classes.
-    ValueError
-        If the dimensions differ.
 
     Notes
     -----
@@ -236,17 +210,12 @@ class RenyiEvent(Event):
         check_comparable(self.left, self.right)
 
     def log_moment(self, order: float) -> float:
-        """Return ``order - 1`` times the larger Renyi divergence of the two.
+        """Return ``order - 1`` times the larger Renyi divergence, rounded up; it may be infinite.
 
         Parameters
         ----------
         order : float
             Order of the divergence, above 1.
-
-        Returns
-        -------
-        float
-            The larger log moment in nats, rounded up; infinite where a divergence is.
         """
         return max(
             log_moment(self.left, self.right, order), log_moment(self.right, self.left, order)

@@ -51,11 +51,6 @@ class LastIterateEvent(Event):
         Public number of records; needed under Poisson sampling, where the sum is divided by the
         public expected batch size.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter lies outside its range.
-
     Notes
     -----
     Per-example clipping is not covered in general, since a clipped gradient need not be the
@@ -151,11 +146,6 @@ class LastIterateEvent(Event):
             Diameter of the set that iterates are projected onto.
         noise : float or None, default=None
             Standard deviation of the noise on the mean gradient; needed with a diameter.
-
-        Returns
-        -------
-        LastIterateEvent
-            The event.
         """
         step_size = check_real(_OWNER, "step_size", step_size)
         smoothness = check_real(_OWNER, "smoothness", smoothness)

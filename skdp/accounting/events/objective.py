@@ -55,11 +55,6 @@ class ObjectivePerturbationEvent(ProfileEvent):
         relative to, and ``p + q`` at most ``1 + opposite`` times it; in [0, 1]. 1 says nothing
         more; 0 is that of squares with clipped predictions, whose p and q have a constant sum.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter lies outside its range.
-
     Notes
     -----
     Under add-remove, a removed record's loss is zero and Lam stays the same. The bounds, with

@@ -19,8 +19,7 @@ def narrow_bracket(
 ) -> tuple[float, float]:
     """Return close points between which a function turns from positive to at most zero.
 
-    It is taken to be positive at ``low`` and not at ``high``; both other ends were evaluated, so
-    that each is on its proven side however the function behaves. It may be infinite, not NaN.
+    It is taken to be so at ``low`` and ``high``; other ends were evaluated. It is never NaN.
     """
     from scipy.optimize import brentq
 

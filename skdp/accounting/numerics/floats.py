@@ -11,8 +11,6 @@ Array = NDArray[np.float64]
 UNIT_ROUNDOFF = 2.0**-53  # relative error of one rounded operation, at most
 LARGEST_EXPONENT = 700.0  # nats of which the exponential is still a float
 SMALLEST_TAIL = 1e-300  # a probability that is a normal number still, with room below
-
-
 _BITS = 80  # that a rounded amount keeps
 
 
@@ -64,3 +62,8 @@ def log_mixture(rate: float, log_ratio: float | Array) -> Array:
         shifted = ratio + math.log(rate)
         far = np.where(shifted < LARGEST_EXPONENT, np.log1p(np.exp(shifted) - rate), shifted)
     return np.where(ratio <= 300.0, near, far)
+
+
+def log_rest(probability: float) -> float:
+    """Return the logarithm of what a probability leaves."""
+    return math.log1p(-probability) if probability < 1.0 else -math.inf

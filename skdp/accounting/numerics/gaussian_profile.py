@@ -16,7 +16,6 @@ Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
 
 import math
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import erfcx, erfinv
@@ -27,20 +26,11 @@ from skdp.accounting.numerics.quadrature import unit_gauss_legendre
 
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """Errors of the profile and its inverses."""
-
-    safety: float = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
-    quadrature: float = 1e-13  # relative error of the 64-point rule, generously
-    near: float = 0.99  # ratio of the two terms above which their difference is integrated
-    max_iterations: int = 200  # of a solver
-    far: float = 1e150  # deviations, whose squares would overflow
-
-
-_LIMITS = _Limits()
+_SAFETY = 4e-12  # relative: far above the rounding error of the solvers, far below 1e-9
+_QUADRATURE = 1e-13  # relative error of the 64-point rule, generously
+_NEAR = 0.99  # ratio of the two terms above which their difference is integrated
+_MAX_ITERATIONS = 200  # of a solver
+_FAR = 1e150  # deviations, whose squares would overflow
 
 
 def _log_mills_difference(x: float, mu: float) -> float:
@@ -66,14 +56,14 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
     t = epsilon / mu
     a = 0.5 * mu - t
     minus_b = 0.5 * mu + t
-    if not abs(a) < _LIMITS.far:
+    if not abs(a) < _FAR:
         return (-math.inf if t > mu else 0.0), 0.0
     far = float(erfcx(minus_b / _SQRT2))
     rounding = 32.0 * UNIT_ROUNDOFF
     if a > 0.0:
         density = math.exp(-0.5 * a * a)
         complement = 0.5 * density * (float(erfcx(a / _SQRT2)) + far)
-        if complement < _LIMITS.near:
+        if complement < _NEAR:
             error = complement * (1.0 + a * a) + density * minus_b
             return math.log1p(-complement), rounding * error / (1.0 - complement)
     error = rounding * (2.0 + abs(a) * minus_b)
@@ -81,11 +71,11 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
         near = float(erfcx(-a / _SQRT2))
         if near <= 0.0:
             return -math.inf, error
-        if far < _LIMITS.near * near:
+        if far < _NEAR * near:
             log_near = -0.5 * a * a + math.log(0.5 * near)
             return log_near + math.log1p(-far / near), error / (1.0 - far / near)
     log_value = -0.5 * a * a - _LOG_SQRT_2PI + _log_mills_difference(-a, mu)
-    return min(0.0, log_value), error + _LIMITS.quadrature
+    return min(0.0, log_value), error + _QUADRATURE
 
 
 def delta(mu: float, epsilon: float) -> float:
@@ -130,7 +120,7 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
     if not math.isfinite(high):
         return 0.0, math.inf
     x, slope, error = high, -1.0, 0.0
-    for _ in range(_LIMITS.max_iterations):
+    for _ in range(_MAX_ITERATIONS):
         value, error = _evaluate(mu, x)
         a, minus_b = 0.5 * mu - x / mu, 0.5 * mu + x / mu
         second_term = -0.5 * a * a + math.log(0.5 * float(erfcx(minus_b / _SQRT2)))
@@ -147,7 +137,7 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
             break
         x = following
     margin = (error + 4.0 * UNIT_ROUNDOFF * -target) / -slope
-    return max(x * (1.0 - _LIMITS.safety) - margin, 0.0), x * (1.0 + _LIMITS.safety) + margin
+    return max(x * (1.0 - _SAFETY) - margin, 0.0), x * (1.0 + _SAFETY) + margin
 
 
 def mu(epsilon: float, delta: float) -> float:
@@ -165,7 +155,7 @@ def mu(epsilon: float, delta: float) -> float:
     low, _ = narrow_bracket(
         lambda y: target - log_delta(math.exp(y), epsilon) or 1.0, low, high, 1e-14, 1e-14
     )
-    return math.exp(low) * (1.0 - _LIMITS.safety)
+    return math.exp(low) * (1.0 - _SAFETY)
 
 
 def sigma(epsilon: float, delta: float) -> float:

@@ -19,8 +19,7 @@ _ROUND_UP = Fraction(10**11 + 1, 10**11)
 def conversion(moment: float) -> float:
     """Return ``moment log(1 - 1/order) - log(order)``, without cancellation.
 
-    Log delta is at most the log moment, less ``moment epsilon``, and this (Canonne, Kamath and
-    Steinke, 2020, Proposition 12).
+    It is added to log delta's bound (Canonne, Kamath and Steinke, 2020, Proposition 12).
     """
     return -(moment * math.log1p(1.0 / moment) + math.log1p(moment))
 

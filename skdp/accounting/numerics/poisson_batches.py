@@ -28,8 +28,6 @@ def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps
 
 def largest_likely_batch(failure: float, dataset_size: int, sample_rate: float, steps: int) -> int:
     """Return a size that all batches stay within, but for a failure of positive probability."""
-
-    def is_rare(most: int) -> bool:
-        return oversize_probability(most, dataset_size, sample_rate, steps) <= failure
-
-    return bisect_left(range(dataset_size), True, key=is_rare)
+    plan = dataset_size, sample_rate, steps
+    sizes = range(dataset_size)
+    return bisect_left(sizes, True, key=lambda most: oversize_probability(most, *plan) <= failure)

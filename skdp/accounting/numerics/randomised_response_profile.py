@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How much of the distribution is listed."""
-
-    # beyond which, and 200 more, less than `outside` of the probability lies
-    deviations: float = 40.0
-    outside: float = 1e-300  # probability that does not count
-    newton: int = 200  # iterations at most
-
-
-_LIMITS = _Limits()
+_DEVIATIONS = 40.0  # beyond which, and 200 more, less than `_OUTSIDE` of the probability lies
+_OUTSIDE = 1e-300  # probability that does not count
+_NEWTON = 200  # iterations at most
 
 
 class RandomisedResponseProfile:
@@ -35,7 +25,7 @@ class RandomisedResponseProfile:
 
     def __init__(self, epsilon: float, count: int, terms: int = 4_500_000) -> None:
         lie = math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
-        half = math.ceil(_LIMITS.deviations * math.sqrt(count * lie * (1.0 - lie))) + 200
+        half = math.ceil(_DEVIATIONS * math.sqrt(count * lie * (1.0 - lie))) + 200
         if min(2 * half, count) > terms:
             raise OverflowError(f"{count} rounds have too many terms that matter.")
         mode = min(count, math.floor((count + 1) * lie))
@@ -56,12 +46,12 @@ class RandomisedResponseProfile:
         terms, beyond = self._terms[:above], self._losses[:above] - threshold
         slopes = terms * np.exp(-beyond)
         value = float(np.dot(terms, -np.expm1(-beyond)))
-        log_size = -math.log(max(value, _LIMITS.outside))
+        log_size = -math.log(max(value, _OUTSIDE))
         # Losses are rounded relatively, and differences with the threshold absolutely.
         error = value * self._rounding * (10.0 + log_size) + 4.0 * UNIT_ROUNDOFF * float(
             np.dot(slopes, np.abs(self._losses[:above]) + threshold)
         )
-        return value, error + _LIMITS.outside, float(slopes.sum())
+        return value, error + _OUTSIDE, float(slopes.sum())
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Bound delta at an epsilon, from below and from above."""
@@ -73,13 +63,12 @@ class RandomisedResponseProfile:
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bound the smallest epsilon at a delta, from below and from above.
 
-        Delta is convex and piecewise linear in ``e^epsilon``: Newton's iteration climbs to the
-        root from zero and arrives as soon as it reaches the right piece.
+        Delta is convex and piecewise linear in ``e^epsilon``: Newton climbs from 0 and arrives.
         """
-        if delta <= 4.0 * _LIMITS.outside:
+        if delta <= 4.0 * _OUTSIDE:
             return 0.0, self.largest
         x = 0.0
-        for _ in range(_LIMITS.newton):
+        for _ in range(_NEWTON):
             value, _, slope = self._evaluate(x)
             if value <= delta or slope <= 0.0:
                 break

@@ -52,13 +52,6 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
         ``log(E_right[(left/right)^order]) / (order - 1)`` in nats, rounded up; infinite where the
         expectation is.
 
-    Raises
-    ------
-    TypeError
-        If the distributions are of different classes.
-    ValueError
-        If the order is out of range, or the dimensions differ.
-
     Examples
     --------
     >>> from skdp.accounting import renyi_divergence
@@ -115,8 +108,7 @@ def _log_ratio(left: float, right: float) -> float:
 def _scaled(excess: float, log_ratio: float, error: float, order: float) -> Moment:
     """Return ``-(a-1) log(1+r) - log(1 + (1-a) r)`` for order a and r = ``excess``.
 
-    It is the moment of two exponential distributions, and twice that of two centred normal ones,
-    whose scales (squared, for normal ones) have the ratio 1 + r, the exponential of ``log_ratio``.
+    That is for exponentials, and twice that for centred normals, of (squared) scale ratio 1 + r.
     """
     remaining = 1.0 + (1.0 - order) * excess
     if remaining <= _NEAR_ZERO * (1.0 + abs((1.0 - order) * excess)):

@@ -46,8 +46,7 @@ def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
 def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
     """Bound a trade-off function from above: some test does at least as well.
 
-    Bounds on delta are given at `epsilons`, in nats and increasing from 0; `alphas` are false-alarm
-    rates, and miss rates come out.
+    Delta is bounded at `epsilons`, increasing from 0; miss rates come out for false-alarm rates.
     """
     gamma, low = np.exp(epsilons), np.asarray(lower)
     # Slopes of lines that stay below the graph to the right of each point, and to the left.

@@ -68,8 +68,7 @@ def _gaussian(mu: float, epsilon: float) -> tuple[float, float]:
 def shift(mu: float, excess: float, start: float, surplus: float = 0.0) -> float:
     """Return s with ``E(1 - exp(excess' - h))_+ <= delta_G(excess' - s)`` from excess on (Lemma 3).
 
-    `surplus` bounds what ``E(h - start)_+`` exceeds ``E(Y - start)_+`` by. Infinite if there is no
-    such s, and where the search does not end.
+    `surplus` bounds ``E(h - start)_+ - E(Y - start)_+``. Infinite if no such s is found.
     """
     slope = float(ndtr(0.5 * mu - start / mu)) * (1.0 - min(1.0, _rounding(mu, start)))
     base = call_bounds(mu, start)[1]

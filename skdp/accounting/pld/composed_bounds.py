@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from skdp.accounting.intervals import Interval, Proved, is_narrow, named
 from skdp.accounting.numerics import gaussian_profile
@@ -29,22 +28,11 @@ from skdp.accounting.pld.inversion_bounds import (
 
 _CLOSED_FORM, _EXTREMES = "closed form", "extreme losses"
 _INVERSION, _GRID = "inversion", "grid"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When an engine is worth trying, and when there is enough."""
-
-    few: int = 24  # Releases, up to which a grid is tried first
-    few_atoms: int = 256  # The same where all losses are atoms, which have no density to smooth
-    smallest_epsilon: float = 1e-9  # Intervals narrower than rtol times this are not refined
-    smallest_delta: float = 1e-30
-    """The same for delta: what no target asks for is bounded, but not refined."""
-    largest_profile_epsilon: float = 1e5
-    """Beyond this the profile of a single release is not searched."""
-
-
-_LIMITS = Limits()
+_FEW = 24  # releases, up to which a grid is tried first
+_FEW_ATOMS = 256  # the same where all losses are atoms, which have no density to smooth
+_SMALLEST_EPSILON = 1e-9  # intervals narrower than rtol times this are not refined
+_SMALLEST_DELTA = 1e-30  # the same for delta: what no target asks for is bounded, but not refined
+_LARGEST_PROFILE_EPSILON = 1e5  # beyond this the profile of a single release is not searched
 
 
 def engines(pairs: Pairs, mu: float) -> tuple[str, ...]:
@@ -60,7 +48,7 @@ def _order(pairs: Pairs) -> tuple[str, ...]:
     """Name the engines that compose, in the order to try them."""
     total = sum(count for _, count in pairs)
     atomic = all(pair.atomic for pair, _ in pairs)
-    few = total <= (_LIMITS.few_atoms if atomic else _LIMITS.few)
+    few = total <= (_FEW_ATOMS if atomic else _FEW)
     return (_GRID, _INVERSION) if few else (_INVERSION, _GRID)
 
 
@@ -80,7 +68,7 @@ def epsilon_bounds(
     }
     best = _epsilon_of_extremes(releases, delta)
     for engine in _order(pairs):
-        if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_epsilon):
+        if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _SMALLEST_EPSILON):
             break
         best = meet_proved(pairs, best, _tried(engine, run[engine], math.inf))
     return best
@@ -102,7 +90,7 @@ def delta_bounds(
         _GRID: lambda: delta_interval(releases, epsilon, rtol),
     }
     for engine in _order(pairs):
-        if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _LIMITS.smallest_delta):
+        if _is_exact(best) or best[1] <= floor or is_narrow(best, rtol, _SMALLEST_DELTA):
             break
         best = meet_proved(pairs, best, _tried(engine, run[engine], 1.0))
     return best
@@ -152,7 +140,7 @@ def _tried(engine: str, method: Callable[[], Interval], largest: float) -> Prove
 
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:
     """Bound the smallest epsilon from bounds on a profile, each by a search of its own."""
-    largest = _LIMITS.largest_profile_epsilon
+    largest = _LARGEST_PROFILE_EPSILON
     (lower, _), (_, upper) = (
         find_crossing(lambda e, side=side: profile(e)[side] - delta, 1.0, largest, 1e-14)  # type: ignore[misc]
         for side in (0, 1)

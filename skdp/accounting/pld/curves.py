@@ -14,6 +14,7 @@ import numpy as np
 
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.pld.directions import Direction, plan_of
 from skdp.accounting.pld.grid.bounds import compose_both, extremes
 from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
@@ -28,7 +29,6 @@ _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas t
 _EXCESS = 1e-4  # of delta, that a grid may add, about
 _NODES = 600  # of each grid
 _ROUNDING = 1e-9
-_UNIT_ROUNDOFF = 2.0**-53
 
 
 class ProfileCurve:
@@ -132,7 +132,7 @@ def bounds_at_losses(loss: TiltedLoss) -> tuple[Array, Array]:
     exponents = loss.log_moment - loss.tilt * losses
     with np.errstate(divide="ignore"):
         masses = np.exp(np.minimum(exponents + np.log(weights), 0.0))
-    doubt = 8.0 * _UNIT_ROUNDOFF * (abs(loss.log_moment) + loss.tilt * np.abs(losses))
+    doubt = 8.0 * UNIT_ROUNDOFF * (abs(loss.log_moment) + loss.tilt * np.abs(losses))
     values = profile_at_nodes(loss.step, masses * np.exp(doubt))
     missing = loss.missing * largest_contribution(loss.tilt)
     if missing > 0.0:

@@ -30,8 +30,7 @@ class Direction(NamedTuple):
 class Plan(NamedTuple):
     """The directions of a history, of which the worst counts.
 
-    ``attained`` says that at every order each pair has the largest divergence that its release can
-    have: only then are lower bounds on the pairs' compositions reported.
+    If ``attained``, pairs have their releases' largest divergences, so that lower bounds count.
     """
 
     directions: list[Direction]
@@ -94,8 +93,7 @@ def _plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
 def mu_of_all_rows(counts: Mapping[Event, int], adjacency: Adjacency) -> float:
     """Return the Gaussian-DP parameter if every sample held all rows; inf if there is none.
 
-    Sampling can only help: the divergences of a sampled release are mixtures, with the rate as
-    weight, of those of the full one and of equal distributions, which are the least.
+    Sampling only helps: it mixes divergences of the full release with those of equal laws.
     """
     shifts = []
     for leaf, count in counts.items():

@@ -27,40 +27,29 @@ Beyond the last frequency the smoothing's own decay, and what is known of the re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
 from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle
 
 LARGEST_COUNT = 60_000  # of frequencies
-_UNIT_ROUNDOFF = 2.0**-53
 _HALF_WIDTH = math.sqrt(0.5 * math.pi)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What sums neglect, and by how much their bounds are rounded."""
-
-    exponents: tuple[float, ...] = (1.0, 0.4, 0.15, 0.05, 0.015)
-    """Distances of Chernoff exponents that are tried, against those for a normal loss."""
-    smallest_exponent: float = 0.05  # In units of the tilt
-    good_period: float = 1.25  # Against that of a normal loss
-    log_large: float = 690.0  # What exponents are cut at
-    largest_error: float = 0.5  # Of a logarithm that is used
-    operations: float = 128.0  # Roundings of one term: pairwise sum, elementary functions, products
-    slack: float = 1.0 + 1e-6  # For the rounding of bounds that are a small part of the whole
-    smallest: float = 1e-300  # Upper bounds on delta are at least this
-
-
-_LIMITS = Limits()
+# distances of Chernoff exponents that are tried, against those for a normal loss
+_EXPONENTS = (1.0, 0.4, 0.15, 0.05, 0.015)
+_SMALLEST_EXPONENT = 0.05  # in units of the tilt
+_GOOD_PERIOD = 1.25  # against that of a normal loss
+_LOG_LARGE = 690.0  # what exponents are cut at
+_LARGEST_ERROR = 0.5  # of a logarithm that is used
+_OPERATIONS = 128.0  # roundings of one term: pairwise sum, elementary functions, products
+_SLACK = 1.0 + 1e-6  # for the rounding of bounds that are a small part of the whole
+_SMALLEST = 1e-300  # upper bounds on delta are at least this
 
 
 class Inversion:
     """The sum over frequencies for one tilt, ready to be evaluated at any epsilon near it.
 
-    ``eta > 0`` is the width of the smoothing, ``log_neglected`` the logarithm of the share of delta
-    that aliases and the sum's tail may amount to (Theorem 1 and Lemma 2 of the page).
+    ``eta`` is the smoothing's width, ``log_neglected`` for aliases and tail (Theorem 1, Lemma 2).
     """
 
     def __init__(
@@ -88,19 +77,15 @@ class Inversion:
         z = np.asarray(self.theta + 1j * frequencies, dtype=np.complex128)
         values, errors = loss.log_transform(z)
         values = values + 0.5 * eta * eta * z * (z + 1.0)
-        errors = errors + 4.0 * _UNIT_ROUNDOFF * (
-            np.abs(values) + eta * eta * np.abs(z * (z + 1.0))
-        )
+        errors = errors + 4.0 * UNIT_ROUNDOFF * (np.abs(values) + eta * eta * np.abs(z * (z + 1.0)))
         self._log_scale, self._scale_error = float(values[0].real), float(errors[0])
-        self.feasible = self._scale_error <= _LIMITS.largest_error and math.isfinite(
-            self._log_scale
-        )
+        self.feasible = self._scale_error <= _LARGEST_ERROR and math.isfinite(self._log_scale)
         if not self.feasible:
             return
-        known = errors <= _LIMITS.largest_error
+        known = errors <= _LARGEST_ERROR
         bounds = np.where(known | np.isinf(errors), values.real, values.real + errors)
         # Nowhere is the true modulus larger than on the real axis.
-        modulus = np.exp(np.minimum(bounds - self._log_scale, 2.0 * _LIMITS.largest_error))
+        modulus = np.exp(np.minimum(bounds - self._log_scale, 2.0 * _LARGEST_ERROR))
         relative = np.expm1(np.where(known, errors, 0.0))
         halves = np.where(frequencies == 0.0, 0.5, 1.0)
         kernel = 1.0 / (z * (z + 1.0))
@@ -109,11 +94,11 @@ class Inversion:
         self._amplitudes = np.where(known, halves * modulus, 0.0)
         self._kernel = kernel
         size = np.abs(kernel) + self._excess
-        fixed = relative + _UNIT_ROUNDOFF * (_LIMITS.operations + 8.0 * np.abs(values))
+        fixed = relative + UNIT_ROUNDOFF * (_OPERATIONS + 8.0 * np.abs(values))
         self._error = float(np.sum(halves * modulus * np.where(known, fixed, 1.0) * size))
         # A frequency, its product with epsilon, and the difference of the phases are rounded.
         turning = float(np.sum(halves * modulus * frequencies * size))
-        self._turning = 4.0 * _UNIT_ROUNDOFF * turning
+        self._turning = 4.0 * UNIT_ROUNDOFF * turning
         self._log_step = math.log(step / math.pi)
 
     def _choose_period(self, log_target: float) -> float:
@@ -126,16 +111,16 @@ class Inversion:
         period = 0.0
         for direction in (1.0, -1.0):
             best = (math.inf, 0.0, 0.0)
-            for share in _LIMITS.exponents:
+            for share in _EXPONENTS:
                 other = saddle.theta + direction * share * distance / saddle.deviation
-                other = max(other, _LIMITS.smallest_exponent * saddle.theta)
+                other = max(other, _SMALLEST_EXPONENT * saddle.theta)
                 moment = self._loss.log_moment(other) + 0.5 * self.eta**2 * other * (other + 1.0)
                 needed = (moment - other * saddle.epsilon - log_target) / abs(other - saddle.theta)
                 if needed < best[0]:
                     best = (needed, other, moment)
                 elif best[0] < math.inf:
                     break
-                if needed < _LIMITS.good_period * distance * saddle.deviation:
+                if needed < _GOOD_PERIOD * distance * saddle.deviation:
                     break
             self._aliases.append(best[1:])
             period = max(period, best[0])
@@ -174,23 +159,23 @@ class Inversion:
     def delta_bounds(self, epsilon: float) -> tuple[float, float]:
         """Bound the profile at an epsilon in nats, at least 0, on both sides; not clipped."""
         value, _, bump = self.sums(epsilon)
-        scale = math.exp(min(self.log_scale(epsilon), _LIMITS.log_large))
+        scale = math.exp(min(self.log_scale(epsilon), _LOG_LARGE))
         size = abs(self._log_scale) + abs(self.theta * epsilon) + 4.0
         error = scale * (self._error + epsilon * self._turning)
-        error += scale * 4.0 * size * _UNIT_ROUNDOFF * (abs(value) + self._excess * abs(bump))
-        error = _LIMITS.slack * (error + self._tail(epsilon))
-        aliases = _LIMITS.slack * self._alias(epsilon)
+        error += scale * 4.0 * size * UNIT_ROUNDOFF * (abs(value) + self._excess * abs(bump))
+        error = _SLACK * (error + self._tail(epsilon))
+        aliases = _SLACK * self._alias(epsilon)
         least, most = self._loss.outside
         return (
             least + max(scale * (value - self._excess * max(bump, 0.0)) - error - aliases, 0.0),
-            most + max(scale * value + error, _LIMITS.smallest),
+            most + max(scale * value + error, _SMALLEST),
         )
 
     def _tail(self, epsilon: float) -> float:
         """Bound the terms beyond the last frequency, of the profile and of the bump."""
         size = 1.0 / self._last + self._excess * _HALF_WIDTH / self.eta
         exponent = self._log_scale + self._scale_error - self.theta * epsilon + self._log_tail
-        return math.exp(min(exponent, _LIMITS.log_large)) * size / math.pi
+        return math.exp(min(exponent, _LOG_LARGE)) * size / math.pi
 
     def _alias(self, epsilon: float) -> float:
         """Bound the aliases by Chernoff bounds at a larger and at a smaller exponent."""
@@ -200,5 +185,5 @@ class Inversion:
             if not (math.isfinite(moment) and distance > 0.0):
                 return math.inf
             log_first = moment - other * epsilon - distance - math.log(-math.expm1(-distance))
-            total += math.exp(min(log_first, _LIMITS.log_large))
+            total += math.exp(min(log_first, _LOG_LARGE))
         return total

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, provers
 from skdp.accounting.pld.grid.targets import Target
@@ -16,28 +15,18 @@ from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_s
 
 Pairs = Sequence[tuple[Pair, int]]
 
-
-@dataclass(frozen=True)
-class Limits:
-    """What one question may cost, and what its answer aims at."""
-
-    effort: float = 40.0
-    """Sums over frequencies of single releases, and of compositions, that may be tried."""
-    frequencies: float = 15_000.0  # So many frequencies count as one more
-    rounds: int = 6  # Sums for one composition, each with a smoothing that suits better
-    shares: tuple[float, ...] = (0.003, 0.3)
-    """Of the allowed gap, what the smoothing is meant to use, the first if that is cheap."""
-    many: int = 1500  # Frequencies, beyond which more smoothing is preferred
-    neglected: float = 0.01
-    """Of the allowed gap, what aliases, the sum's tail and losses cut off may use."""
-    smallest_epsilon: float = 1e-7  # Below this a relative gap is not aimed at
-    largest_epsilon: float = 1e4  # Above this nothing is tried
-    smallest_delta: float = 1e-300  # What counts for less
-    newton_steps: int = 60  # Steps towards the epsilon at which the sum is delta
-    shifts: int = 10  # Trials to find an epsilon beside it that has a proof
-
-
-_LIMITS = Limits()
+_EFFORT = 40.0  # sums over frequencies of single releases, and of compositions, that may be tried
+_FREQUENCIES = 15_000.0  # so many frequencies count as one more
+_ROUNDS = 6  # sums for one composition, each with a smoothing that suits better
+# of the allowed gap, what the smoothing is meant to use, the first if that is cheap
+_SHARES = (0.003, 0.3)
+_MANY = 1500  # frequencies, beyond which more smoothing is preferred
+_NEGLECTED = 0.01  # of the allowed gap, what aliases, the sum's tail and losses cut off may use
+_SMALLEST_EPSILON = 1e-7  # below this a relative gap is not aimed at
+_LARGEST_EPSILON = 1e4  # above this nothing is tried
+_SMALLEST_DELTA = 1e-300  # what counts for less
+_NEWTON_STEPS = 60  # steps towards the epsilon at which the sum is delta
+_SHIFTS = 10  # trials to find an epsilon beside it that has a proof
 _SMALLEST_SLOPE = 1e-300
 
 
@@ -45,12 +34,12 @@ class Effort:
     """Counts what has been tried: the same on every machine, so that answers are too."""
 
     def __init__(self) -> None:
-        self._left = _LIMITS.effort
+        self._left = _EFFORT
 
     def spend(self, inversion: Inversion, loss: ComposedLoss) -> None:
         """Count a sum over frequencies for a composition."""
         frequencies = inversion.count if inversion.feasible else 0
-        self._left -= 1.0 + len(loss.pairs) * (1.0 + frequencies / _LIMITS.frequencies)
+        self._left -= 1.0 + len(loss.pairs) * (1.0 + frequencies / _FREQUENCIES)
 
     @property
     def is_spent(self) -> bool:
@@ -74,7 +63,7 @@ def invert_delta(
     if not is_narrow(best, rtol):
         # How much may be cut off depends on the delta to be found: an estimate descends to it.
         guess = min(Target.estimated(with_gaussian(pairs, mu), epsilon).delta, best[1])
-        tail = _LIMITS.neglected * rtol * guess
+        tail = _NEGLECTED * rtol * guess
         best = meet_proved(pairs, best, _on_both_sides(pairs, mu, tail, solve))
     return best
 
@@ -90,8 +79,8 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
         return _epsilon(loss, delta, rtol, effort, best[1])
 
     best = meet_proved(pairs, best, _on_both_sides(pairs, mu, 0.0, solve))
-    if best[1] > _LIMITS.smallest_epsilon and not is_narrow(best, rtol):
-        tail = _LIMITS.neglected * rtol * delta
+    if best[1] > _SMALLEST_EPSILON and not is_narrow(best, rtol):
+        tail = _NEGLECTED * rtol * delta
         best = meet_proved(pairs, best, _on_both_sides(pairs, mu, tail, solve))
     return best
 
@@ -103,7 +92,7 @@ def _on_both_sides(
     # Rare losses may be cut off: else the moments of a Gaussian mixture may be governed by values
     # that are never seen.
     share = tail / sum(count for _, count in pairs)
-    share = max(share, _LIMITS.smallest_delta) if tail > 0.0 else 0.0
+    share = max(share, _SMALLEST_DELTA) if tail > 0.0 else 0.0
     sides = list(zip(*(pair.transforms(share) for pair, _ in pairs), strict=True))
     above, below = (
         ComposedLoss(list(zip(side, (count for _, count in pairs), strict=True)), mu)
@@ -141,11 +130,11 @@ def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort)
     if saddle is None:
         return best
     log_delta, gap = saddle.log_delta, rtol
-    for _ in range(_LIMITS.rounds):
+    for _ in range(_ROUNDS):
         # The saddle may be off where the smallest tilt is used.
         at = Saddle(saddle.theta, saddle.log_moment, epsilon, saddle.deviation, log_delta)
         eta = math.sqrt(gap / ((at.theta + 1.0) * (at.theta + 1.0 / at.deviation)))
-        inversion = _prepare(loss, at, eta, math.log(_LIMITS.neglected * rtol), effort)
+        inversion = _prepare(loss, at, eta, math.log(_NEGLECTED * rtol), effort)
         if inversion is None:
             break
         found = inversion.delta_bounds(epsilon)
@@ -153,7 +142,7 @@ def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort)
         if is_narrow(best, rtol) or not found[1] > 0.0:
             break
         gap *= 0.25 * min(rtol * best[1] / (best[1] - best[0]), 1.0)
-        log_delta = min(log_delta, math.log(max(best[1], _LIMITS.smallest_delta)))
+        log_delta = min(log_delta, math.log(max(best[1], _SMALLEST_DELTA)))
     return best
 
 
@@ -167,22 +156,22 @@ def _epsilon(
         return best
     if saddle.epsilon > known:
         saddle = find_saddle(loss, epsilon=known) or saddle
-    if saddle.epsilon > _LIMITS.largest_epsilon:
+    if saddle.epsilon > _LARGEST_EPSILON:
         return best
     epsilon, gap = max(saddle.epsilon, 0.0), rtol
-    for _ in range(_LIMITS.rounds):
-        scale = max(epsilon, _LIMITS.smallest_epsilon)
+    for _ in range(_ROUNDS):
+        scale = max(epsilon, _SMALLEST_EPSILON)
         at = Saddle(saddle.theta, saddle.log_moment, epsilon, saddle.deviation, math.log(inner))
         slope = saddle.theta + 1.0 + 1.0 / saddle.deviation
         eta = math.sqrt(gap * scale / slope)
-        log_neglected = math.log(_LIMITS.neglected * rtol) + min(math.log(scale * slope), 0.0)
+        log_neglected = math.log(_NEGLECTED * rtol) + min(math.log(scale * slope), 0.0)
         inversion = _prepare(loss, at, eta, log_neglected, effort)
         found = None if inversion is None else _solve(inversion, epsilon, delta, inner)
         if found is None:
             break
         before, best = best, meet(best, found)
         width = best[1] - best[0]
-        if is_narrow(best, rtol) or not _LIMITS.smallest_epsilon < best[1] < math.inf:
+        if is_narrow(best, rtol) or not _SMALLEST_EPSILON < best[1] < math.inf:
             break
         if width > 0.9 * (before[1] - before[0]):
             break  # something else than the smoothing is in the way
@@ -200,8 +189,8 @@ def _prepare(
     loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float, effort: Effort
 ) -> Inversion | None:
     """Smooth less than necessary where that costs nothing; None where it costs too much."""
-    counts = [_LIMITS.many] * len(_LIMITS.shares) + [LARGEST_COUNT]
-    for share, count in zip((*_LIMITS.shares, _LIMITS.shares[-1]), counts, strict=True):
+    counts = [_MANY] * len(_SHARES) + [LARGEST_COUNT]
+    for share, count in zip((*_SHARES, _SHARES[-1]), counts, strict=True):
         if effort.is_spent:
             break
         inversion = Inversion(loss, at, math.sqrt(share) * eta, log_neglected, count)
@@ -215,7 +204,7 @@ def _solve(inversion: Inversion, epsilon: float, delta: float, inner: float) -> 
     """Find epsilons at which the bounds on delta prove that they bound the right one."""
     log_inner = math.log(inner)
     slope = -inversion.theta
-    for _ in range(_LIMITS.newton_steps):
+    for _ in range(_NEWTON_STEPS):
         value, rate, _ = inversion.sums(epsilon)
         if not (value > 0.0 and rate > 0.0):
             # So far above the answer that the sum has no correct digit.
@@ -241,7 +230,7 @@ def _shift(
     """Move epsilon until the bound on delta is on the safe side of the target."""
     shift = 0.0
     slope = min(slope, -_SMALLEST_SLOPE)
-    for attempt in range(_LIMITS.shifts):
+    for attempt in range(_SHIFTS):
         at = max(epsilon + shift if upward else epsilon - shift, 0.0)
         if at == 0.0 and not upward:
             return 0.0

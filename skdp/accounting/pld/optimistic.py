@@ -29,10 +29,9 @@ _LARGEST_STRETCH = 300.0  # nats of losses whose masses under Q are compared at 
 
 
 def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
-    """Return masses under P of a pair on the same nodes, ``step`` nats apart, that is dominated.
+    """Return masses under P of a dominated pair on the same nodes, ``step`` nats apart.
 
-    ``zero`` is the node whose loss is zero, if there is one and the pair has no infinite loss.
-    Masses beyond the first and the last node are dropped.
+    ``zero`` is the node of loss zero, if any, without infinite losses; masses beyond are dropped.
     """
     inside = bool(np.any(nodes.falling > 0.0) or np.any(nodes.rising > 0.0))
     if not inside and nodes.below == 0.0:

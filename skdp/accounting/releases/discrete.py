@@ -122,8 +122,7 @@ def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:
 def discrete_gaussian(sensitivity: int, noise_multiplier: float, order: float) -> float:
     """Return the Gaussian moment times a ratio of theta functions, at most one.
 
-    Canonne, Kamath and Steinke (2020), Proposition 5, without the last step: exact up to
-    rounding.
+    Exact: Canonne, Kamath and Steinke (2020), Proposition 5, without the last step.
     """
     value = 0.5 * order * (order - 1.0) / noise_multiplier / noise_multiplier
     if not value < _LARGE:

@@ -35,7 +35,7 @@ from skdp.accounting.events import (
     RandomAllocationEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.numerics.floats import Array, log_mixture
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array, log_mixture
 from skdp.accounting.pld.curves import profile_curve
 from skdp.accounting.pld.directions import is_supported
 from skdp.accounting.pld.pairs.profile import Atoms, ListedPair, hull_atoms, mirrored
@@ -48,7 +48,6 @@ from skdp.choices import Adjacency
 _LEAST_RATE = 1e-100  # rates below count as this one, which can only raise a bound
 _LARGEST_LOSS = 300.0  # beyond which losses on the sample count as infinite
 _RAISED = 1e-11  # above the rounding of a sum of all masses
-_UNIT_ROUNDOFF = 2.0**-53
 
 
 @card_of(PoissonSampledEvent, UniformSampledEvent)
@@ -231,7 +230,7 @@ def _replaced(inner: Atoms, rate: float) -> Atoms:
     up = high > -low
     high, low, widths = high[up][::-1], low[up][::-1], (edges - starts)[up][::-1]
     one, other = log_mixture(rate, high), log_mixture(rate, -low)
-    losses = one - other + 32.0 * _UNIT_ROUNDOFF * (np.abs(one) + np.abs(other))
+    losses = one - other + 32.0 * UNIT_ROUNDOFF * (np.abs(one) + np.abs(other))
     found = _listed(losses, widths * ((1.0 - rate) + rate * np.exp(high)), rate * inner.infinite)
     return mirrored(*found)
 
@@ -241,9 +240,9 @@ def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
     infinite += float(np.sum(masses[losses == math.inf]))
     kept = (masses > 0.0) & (losses < math.inf)
     losses, masses = losses[kept], masses[kept]
-    raised = 1.0 + 32.0 * _UNIT_ROUNDOFF
+    raised = 1.0 + 32.0 * UNIT_ROUNDOFF
     infinite = min(1.0, infinite * raised)
     if not len(losses):
         return Atoms(np.zeros(1), np.zeros(1), infinite)
-    losses = np.maximum.accumulate(losses + 32.0 * _UNIT_ROUNDOFF * np.abs(losses))
+    losses = np.maximum.accumulate(losses + 32.0 * UNIT_ROUNDOFF * np.abs(losses))
     return Atoms(losses, masses * raised, infinite)

@@ -16,7 +16,7 @@ from skdp.accounting.analysis import (
     card_of,
 )
 from skdp.accounting.events import ApproxDPEvent, Event, PureDPEvent
-from skdp.accounting.numerics.floats import decimal_up, read_decimal
+from skdp.accounting.numerics.floats import decimal_up, log_rest, read_decimal
 from skdp.accounting.numerics.order_conversion import log_moment_randomised_response
 from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
@@ -53,9 +53,8 @@ class Stated(Analysis):
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of randomised response, if it does not fail."""
-        kept = math.log1p(-self._delta) if self._delta < 1.0 else -math.inf
         moment = partial(log_moment_randomised_response, self.event.epsilon)
-        return LogMoments(moment, log_kept=kept, closed_form=True)
+        return LogMoments(moment, log_kept=log_rest(self._delta), closed_form=True)
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
         """Return what is stated."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skdp.accounting.numerics.bracket import narrow_bracket, refuse_nan
+from skdp.accounting.numerics.floats import log_rest
 from skdp.accounting.pld.grid.compose import (
     TiltedLoss,
     compose,
@@ -74,10 +75,7 @@ def extremes(pairs: Pairs) -> tuple[float, float, float]:
     The last bounds delta at every epsilon: results agree unless those of some release differ.
     """
     infinite = math.fsum(count * math.log1p(-pair.failure) for pair, count in pairs)
-    equal = math.fsum(
-        count * (math.log1p(-pair.variation) if pair.variation < 1.0 else -math.inf)
-        for pair, count in pairs
-    )
+    equal = math.fsum(count * log_rest(pair.variation) for pair, count in pairs)
     return (
         -math.expm1(infinite) * (1.0 + 1e-12),
         math.fsum(count * pair.largest_loss for pair, count in pairs) * (1.0 + 1e-12),

@@ -23,36 +23,23 @@ from typing import NamedTuple
 import numpy as np
 from scipy import fft
 
+from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, log_rest
 from skdp.accounting.pld.grid.estimates import WindowEstimate
 from skdp.accounting.pld.pairs.base import Array, Indices, log_one_plus
 
-_UNIT_ROUNDOFF = 2.0**-53
 _TINY = 1e-290  # far more tilted weight than can vanish below the smallest float
 _LOG_TINY = math.log(_TINY)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a composition neglects, and by how much its bounds are rounded."""
-
-    size: int = 2**21  # Of a transform; a longer window is cut from below
-    index: int = 2**62  # Losses beyond it are out of reach of integers
-    log_negligible: float = -60.0
-    """Log modulus below which a transform's value is set to zero, and bounded."""
-    log_atom: float = -10.0
-    """Log weight of the result's heaviest loss from which on it is split off."""
-    raised: float = 30.0
-    """Share of the rounding errors in the infinite loss, against that of truncation."""
-    moment_slack: float = 1e-6
-    """Nats added to a Chernoff bound, far above the rounding of its moments."""
-    window_trials: int = 16  # Sets of exponents that may place a window, each half the previous one
-    scales: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
-    """Of the estimated exponents, tried to bound the weight outside a window."""
-    log_large: float = 600.0  # What exponents are cut at
-    mass_error: float = 1e-13  # Relative error of a probability, generously
-
-
-_LIMITS = Limits()
+_SIZE = 2**21  # of a transform; a longer window is cut from below
+_INDEX = 2**62  # losses beyond it are out of reach of integers
+_LOG_NEGLIGIBLE = -60.0  # log modulus below which a transform's value is set to zero, and bounded
+_LOG_ATOM = -10.0  # log weight of the result's heaviest loss from which on it is split off
+_RAISED = 30.0  # share of the rounding errors in the infinite loss, against that of truncation
+_MOMENT_SLACK = 1e-6  # nats added to a Chernoff bound, far above the rounding of its moments
+_WINDOW_TRIALS = 16  # sets of exponents that may place a window, each half the previous one
+# of the estimated exponents, tried to bound the weight outside a window
+_SCALES = (0.25, 0.5, 1.0, 2.0)
+_LOG_LARGE = 600.0  # what exponents are cut at
+_MASS_ERROR = 1e-13  # relative error of a probability, generously
 
 
 @dataclass(frozen=True)
@@ -106,7 +93,7 @@ class TiltedLoss:
         """Scale a sum of tilted weights, rounded to one side."""
         if total <= 0.0:
             return 0.0
-        slack = 1e-12 + 8.0 * _UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
+        slack = 1e-12 + 8.0 * UNIT_ROUNDOFF * (abs(self.log_moment) + abs(self.tilt * epsilon))
         log_value = self.log_moment - self.tilt * epsilon + math.log(total)
         return math.exp(min(log_value + side * slack, 0.0))
 
@@ -132,7 +119,7 @@ def _normalised(
 ) -> TiltedLoss:
     """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
     total = float(np.sum(weights))
-    log_moment += math.log(total) + 16.0 * _UNIT_ROUNDOFF
+    log_moment += math.log(total) + 16.0 * UNIT_ROUNDOFF
     missing = min(1.0, max(missing * max(1.0, 1.0 / total), _TINY))
     return TiltedLoss(indices, weights / total, log_moment, infinite, step, tilt, missing)
 
@@ -150,7 +137,7 @@ def tilt_masses(
     top = float(np.max(exponents))
     loss = _normalised(indices, np.exp(exponents - top), top, infinite, step, tilt)
     size = float(np.dot(loss.weights, np.abs(tilt * step * indices)))
-    return replace(loss, log_moment=loss.log_moment + 8.0 * _UNIT_ROUNDOFF * size)
+    return replace(loss, log_moment=loss.log_moment + 8.0 * UNIT_ROUNDOFF * size)
 
 
 def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -> TiltedLoss | None:
@@ -159,7 +146,7 @@ def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -
         return None
     loss = tilt_masses(indices, masses, 0.0, step, tilt)
     size = float(np.dot(loss.weights, np.abs(tilt * step * loss.indices)))
-    slack = 64.0 * _UNIT_ROUNDOFF * (1.0 + size) + _LIMITS.mass_error
+    slack = 64.0 * UNIT_ROUNDOFF * (1.0 + size) + _MASS_ERROR
     return replace(loss, log_moment=loss.log_moment - slack)
 
 
@@ -173,7 +160,7 @@ class Neglected(NamedTuple):
     exponents: WindowEstimate
     log_infinite: float
     log_alias: float
-    largest_size: int = _LIMITS.size
+    largest_size: int = _SIZE
 
 
 Parts = Sequence[tuple[TiltedLoss, int]]
@@ -183,17 +170,14 @@ def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
     """Convolve distributions of equal step and tilt, each a number of times, from above."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
-    log_kept = math.fsum(
-        count * (math.log1p(-loss.infinite) if loss.infinite < 1.0 else -math.inf)
-        for loss, count in parts
-    )
+    log_kept = math.fsum(count * log_rest(loss.infinite) for loss, count in parts)
     window = place_window(parts, neglected)
     if window is None:
         return TiltedLoss(np.zeros(1, dtype=np.int64), np.ones(1), 0.0, 1.0, step, tilt)
     weights, error = convolve(parts, window.first, window.size)
     indices = np.arange(window.first, window.first + window.size, dtype=np.int64)
-    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LIMITS.log_large))
-    allowance = _LIMITS.raised * math.exp(neglected.log_infinite)
+    scale = np.exp(np.minimum(log_moment - tilt * step * indices, _LOG_LARGE))
+    allowance = _RAISED * math.exp(neglected.log_infinite)
     weights, cut = _raise(weights, error, scale, allowance)
     infinite = min(1.0, -math.expm1(log_kept) + window.above + cut)
     missing = sum(count * loss.missing for loss, count in parts) + window.below
@@ -243,7 +227,7 @@ def place_window(parts: Parts, neglected: Neglected) -> Window | None:
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
     upper, lower, scale = math.inf, -math.inf, 1.0
     # The exponents come from estimates; where these were poor, smaller ones are tried as well.
-    for _ in range(_LIMITS.window_trials):
+    for _ in range(_WINDOW_TRIALS):
         plain, above, below = (scale * exponent for exponent in exponents[:3])
         plain_moment, below_moment = _log_moment(parts, plain), _log_moment(parts, tilt - below)
         plain_end = (plain_moment - log_infinite) / plain
@@ -262,10 +246,10 @@ def place_window(parts: Parts, neglected: Neglected) -> Window | None:
     if size > largest_size:
         size, first = largest_size, last - largest_size + 1
     last = first + size - 1
-    if max(abs(first), abs(last)) >= _LIMITS.index:
+    if max(abs(first), abs(last)) >= _INDEX:
         return None
-    log_above = above_bound[1] - above_bound[0] * step * (last + 1) + _LIMITS.moment_slack
-    log_below = below_bound[1] - tilted + below_bound[0] * step * first + _LIMITS.moment_slack
+    log_above = above_bound[1] - above_bound[0] * step * (last + 1) + _MOMENT_SLACK
+    log_below = below_bound[1] - tilted + below_bound[0] * step * first + _MOMENT_SLACK
     return Window(
         first,
         size,
@@ -287,9 +271,9 @@ def _outside(parts: Parts, exponents: WindowEstimate, window: Window) -> float:
     total = 0.0
     for exponent, outside, end in sides:
         if outside:
-            shifts = [scale * exponent for scale in _LIMITS.scales]
+            shifts = [scale * exponent for scale in _SCALES]
             bounds = [_log_moment(parts, tilt + s) - tilted - s * step * end for s in shifts]
-            total += math.exp(min(0.0, min(bounds) + _LIMITS.moment_slack))
+            total += math.exp(min(0.0, min(bounds) + _MOMENT_SLACK))
     return total
 
 
@@ -330,7 +314,7 @@ def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
     The atom of the result at the sum of the heaviest losses is split off in the same way. So where
     most releases reveal nothing, errors scale with the few that do.
     """
-    eta = _UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
+    eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     log_atom, shift = 0.0, 0
     log_modulus = np.zeros(size // 2 + 1)
     error = np.zeros(size // 2 + 1)
@@ -346,17 +330,17 @@ def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
         log_modulus += count * part_modulus
         phase += count * part.imag
         relative = eta * float(np.sum(rest)) / atom
-        error += count * np.log1p(relative * np.exp(-np.maximum(part_modulus, -_LIMITS.log_large)))
+        error += count * np.log1p(relative * np.exp(-np.maximum(part_modulus, -_LOG_LARGE)))
         log_atom += count * math.log(atom)
         shift += count * centre
     log_modulus += log_atom
-    kept = log_modulus > _LIMITS.log_negligible
-    errors = np.exp(np.minimum(log_modulus + error, _LIMITS.log_large))
+    kept = log_modulus > _LOG_NEGLIGIBLE
+    errors = np.exp(np.minimum(log_modulus + error, _LOG_LARGE))
     log_kept, phase = log_modulus[kept], phase[kept]
     modulus = np.exp(np.minimum(log_kept, 1.0))
-    errors[kept] = modulus * np.expm1(np.minimum(error[kept], _LIMITS.log_large))
+    errors[kept] = modulus * np.expm1(np.minimum(error[kept], _LOG_LARGE))
     product = np.zeros(size // 2 + 1, dtype=np.complex128)
-    result_atom = math.exp(log_atom) if log_atom > _LIMITS.log_atom and bool(np.all(kept)) else 0.0
+    result_atom = math.exp(log_atom) if log_atom > _LOG_ATOM and bool(np.all(kept)) else 0.0
     if result_atom > 0.0:
         product[kept] = result_atom * np.expm1(log_kept - log_atom + 1j * phase)
     else:

@@ -136,8 +136,7 @@ class LossEstimate:
     def window(self, tilt: float, log_infinite: float, log_alias: float) -> WindowEstimate:
         """Estimate where a window must lie that leaves out little.
 
-        The arguments are logarithms of the probability under P that may lie above it, and of the
-        tilted probability that may lie on either side of it.
+        Logarithms are given: of P's probability above it, and of the tilted one on either side.
         """
         k, _, variance = self.cumulants(tilt)
         # With a heavy tail the best exponents are far below those of a Gaussian, hence the range.

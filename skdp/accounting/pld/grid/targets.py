@@ -111,8 +111,7 @@ class Target:
     def first_step(self, share: float) -> float:
         """Return a step in nats that changes delta by about a share, at most a few percent.
 
-        A grid of step h multiplies delta by about ``1 + n tilt^2 h^2 / 12``, and by the inverse of
-        twice as much on the lower side.
+        Step h multiplies delta by some ``1 + n tilt^2 h^2 / 12``; below, by twice its inverse.
         """
         scale = math.sqrt(3.0 * min(share, 0.01) / self.count)
         step = scale / max(self.tilt, self.estimate.flat)

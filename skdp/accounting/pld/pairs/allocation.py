@@ -14,7 +14,6 @@ plus little does not grow with m (section 4 of the page). All errors are added.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,33 +24,24 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
 from skdp.accounting.pld.pairs.base import Array, Indices, log_one_plus
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How fine the grid is, and what is cut off."""
-
-    step: float = 0.08  # of the deviation of Y; the sum's variance grows by a sixth of its square
-    coarse: float = 0.15  # the same, where otherwise transforms would be long
-    size: int = 2**13  # of a transform, wherever that allows the coarse step
-    largest_size: int = 2**15  # of a transform
-    smallest: float = 1e-15  # divergences below, where those of a known lot will do
-    cut: float = 1e-5  # of the divergence, what cutting Y off may add, at first or ...
-    largest_cut: float = 1e-3  # ... at last, about
-    reach: float = 9.0  # deviations of the sum on either side of one large Y that a window holds
-    negligible: float = -60.0  # log modulus of a power that counts as zero
-    tilts: int = 24  # that are tried
-    sketched: int = 100  # nodes on either side on which tilts are compared
-    rounded: float = 1.0 + 1e-9  # above the rounding of sums of positive terms
-
-
-_LIMITS = _Limits()
+_STEP = 0.08  # of the deviation of Y; the sum's variance grows by a sixth of its square
+_COARSE = 0.15  # the same, where otherwise transforms would be long
+_SIZE = 2**13  # of a transform, wherever that allows the coarse step
+_LARGEST_SIZE = 2**15  # of a transform
+_SMALLEST = 1e-15  # divergences below, where those of a known lot will do
+_CUT = 1e-5  # of the divergence, what cutting Y off may add, at first or ...
+_LARGEST_CUT = 1e-3  # ... at last, about
+_REACH = 9.0  # deviations of the sum on either side of one large Y that a window holds
+_NEGLIGIBLE = -60.0  # log modulus of a power that counts as zero
+_TILTS = 24  # that are tried
+_SKETCHED = 100  # nodes on either side on which tilts are compared
+_ROUNDED = 1.0 + 1e-9  # above the rounding of sums of positive terms
 
 
 class _Prices(NamedTuple):
     """Y on a grid: ``E(Y - y)_+`` above its mean and ``E(y - Y)_+`` below, in units of the step.
 
-    Node k is at ``mean + k step``; ``doubts`` bounds the rounding of each price, and ``failure`` is
-    the probability of what was cut off.
+    Node k is at ``mean + k step``; ``doubts`` bounds roundings, ``failure`` what was cut off.
     """
 
     nodes: Indices
@@ -68,7 +58,7 @@ class _Prices(NamedTuple):
 
     def sketch(self) -> _Prices:
         """Return few nodes, each with the prices of those around it, for estimates."""
-        far = np.geomspace(1.0, max(-self.nodes[0], self.nodes[-1]), _LIMITS.sketched)
+        far = np.geomspace(1.0, max(-self.nodes[0], self.nodes[-1]), _SKETCHED)
         far = np.clip(np.concatenate([-far, far]), self.nodes[0], self.nodes[-1])
         chosen = np.unique(far.astype(np.int64))
         middles = 0.5 * (chosen[1:] + chosen[:-1])
@@ -102,11 +92,11 @@ class AllocatedEpoch:
         # Whoever is told a record's lot sees one Gaussian release.
         told = gaussian_profile.delta((self._own + self._other) * self.mu, epsilon)
         most = min(most, told)
-        if self.lots == 1 or told < _LIMITS.smallest:
+        if self.lots == 1 or told < _SMALLEST:
             return most
         tail = math.inf
-        while tail > max(_LIMITS.largest_cut * most, _LIMITS.smallest):
-            tail = max(_LIMITS.cut * most, _LIMITS.smallest)
+        while tail > max(_LARGEST_CUT * most, _SMALLEST):
+            tail = max(_CUT * most, _SMALLEST)
             most = min(most, self._composed(math.exp(epsilon), tail))
         return most
 
@@ -162,9 +152,9 @@ class AllocatedEpoch:
         failure = float(ndtr(self.mu - far) + self.lots * ndtr(-far)) if self._own else 0.0
         mean = 1.0 - ratio + raised
         deviation = math.sqrt(self._variance(ratio))
-        width = end - start + 2.0 * _LIMITS.reach * deviation * math.sqrt(self.lots)
-        step = max(width / _LIMITS.size, _LIMITS.step * deviation)
-        step = max(width / _LIMITS.largest_size, min(step, _LIMITS.coarse * deviation))
+        width = end - start + 2.0 * _REACH * deviation * math.sqrt(self.lots)
+        step = max(width / _SIZE, _STEP * deviation)
+        step = max(width / _LARGEST_SIZE, min(step, _COARSE * deviation))
         first, last = math.floor((start - mean) / step), math.ceil((end + lost - mean) / step)
         nodes = np.arange(first, last + 1, dtype=np.int64)
         levels = mean + step * nodes - lost
@@ -180,14 +170,14 @@ class AllocatedEpoch:
         grid = self._on_grid(ratio, tail)
         deviation = math.sqrt(self._variance(ratio) * self.lots)
         width = grid.step * max(-grid.nodes[0], grid.nodes[-1])
-        tilts = np.geomspace(min(0.01 / deviation, 1.0 / width), 20.0 / deviation, _LIMITS.tilts)
+        tilts = np.geomspace(min(0.01 / deviation, 1.0 / width), 20.0 / deviation, _TILTS)
         tilts = np.minimum(tilts, 0.9 * LARGEST_EXPONENT / width)
         sketch = grid.sketch()
         moments = self.lots * np.array([sketch.log_moment(tilt) for tilt in tilts])
         moments += tilts * self.lots * grid.mean
         rounding = 32.0 * UNIT_ROUNDOFF * (1.0 + ratio)  # of the mean of Y
         total = _mean_above(grid, self.lots, deviation, tilts, moments)
-        return min(1.0, total / self.lots * _LIMITS.rounded + grid.failure + rounding)
+        return min(1.0, total / self.lots * _ROUNDED + grid.failure + rounding)
 
 
 def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moments: Array) -> float:
@@ -197,7 +187,7 @@ def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moment
     """
     # Half of the best for Chernoff's bound, at which large Y would be all that there is.
     tilt = 0.5 * float(tilts[np.argmin(moments)])
-    reach = math.ceil(_LIMITS.reach * deviation / grid.step)
+    reach = math.ceil(_REACH * deviation / grid.step)
     # From one large Y below to two large ones above.
     size = fft.next_fast_len(len(grid.nodes) + int(grid.nodes[-1]) + 2 * reach, real=True)
     weights, error, log_moment = _tilted_law(grid, lots, tilt, size)
@@ -237,14 +227,14 @@ def _tilted_law(grid: _Prices, lots: int, tilt: float, size: int) -> tuple[Array
     log_mean = math.log1p(float(added[0].real))
     # Where the power vanishes it is set to zero.
     largest = lots * (np.log(np.abs(1.0 + added) + np.abs(factor) * doubt) - log_mean)
-    kept = np.flatnonzero(largest > _LIMITS.negligible)
+    kept = np.flatnonzero(largest > _NEGLIGIBLE)
     logs = log_one_plus(added[kept])
     relative = np.abs(factor[kept]) * doubt * np.exp(-logs.real)
     errors = lots * (np.log1p(relative) + 16.0 * UNIT_ROUNDOFF * (np.abs(logs) + log_mean))
     modulus = np.exp(lots * (logs.real - log_mean))
     small = modulus * np.expm1(np.minimum(errors, 1.0))
     wrong = float(np.sum(np.where(errors < 1.0, small, np.exp(largest[kept] + 1.0))))
-    wrong += eta * float(np.sum(modulus)) + size * math.exp(_LIMITS.negligible + 1.0)
+    wrong += eta * float(np.sum(modulus)) + size * math.exp(_NEGLIGIBLE + 1.0)
     product = np.zeros(len(half), dtype=np.complex128)
     product[kept] = modulus * np.exp(1j * lots * logs.imag)
     weights = np.maximum(fft.irfft(product, size), 0.0)

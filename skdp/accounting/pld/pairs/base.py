@@ -23,8 +23,7 @@ _ON_THE_GRID = 2e-15  # relative deviation of a lattice from a multiple of the s
 class NodeMasses(NamedTuple):
     """Probabilities under P at the given losses, and at an infinite loss.
 
-    ``falling`` and ``rising`` are the parts that come from inside the cells, moved to the lower and
-    to the upper end; ``below`` is the part that the first node got from below it.
+    ``falling`` and ``rising`` came from cells, to either end; ``below`` from below the first node.
     """
 
     masses: Array
@@ -131,8 +130,7 @@ def subdivision(lattice: float, step: float) -> int:
 def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasses]:
     """Put atoms with increasing losses on a grid, dominating them.
 
-    Return indices, with gaps where there is nothing, and what is there; cells are those from each
-    index to the next.
+    Return indices, perhaps with gaps, and what is there; cells go from each index to the next.
     """
     lower = np.floor(losses / step)
     offset = losses - lower * step

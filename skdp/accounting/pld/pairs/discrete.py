@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,16 +26,8 @@ from skdp.accounting.pld.pairs.base import (
 )
 from skdp.accounting.pld.transforms.atoms import AtomsLoss
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How lists of atoms are kept short."""
-
-    sketched: int = 2000  # losses of a sketch
-    profile_rounding: float = 1e-12  # relative error of a profile in closed form, generously
-
-
-_LIMITS = _Limits()
+_SKETCHED = 2000  # losses of a sketch
+_PROFILE_ROUNDING = 1e-12  # relative error of a profile in closed form, generously
 
 
 class AtomicPair(ABC):
@@ -68,9 +59,9 @@ class AtomicPair(ABC):
         """Return a coarse list of losses with their probabilities, for estimates."""
         numbers, masses, _ = self.atoms(tail)
         losses = self._losses(numbers, False)
-        if len(losses) <= _LIMITS.sketched:
+        if len(losses) <= _SKETCHED:
             return losses, masses
-        step = (losses[-1] - losses[0]) / _LIMITS.sketched
+        step = (losses[-1] - losses[0]) / _SKETCHED
         indices, nodes = place(losses, masses, step)
         return step * indices, nodes.masses
 
@@ -150,5 +141,5 @@ class DiscreteLaplacePair(AtomicPair):
         value = -math.expm1(-0.5 * self.lattice * k)
         rest = math.exp(-0.5 * self.lattice * k) * -math.expm1(-0.5 * self.lattice)
         value += rest * math.expm1(min(epsilon - above, 0.0)) / math.expm1(-self.lattice)
-        error = _LIMITS.profile_rounding * (value + min(self.shift + epsilon, 1.0))
+        error = _PROFILE_ROUNDING * (value + min(self.shift + epsilon, 1.0))
         return max(0.0, value - error), min(1.0, value + error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -15,21 +14,13 @@ from skdp.accounting.pld.pairs.cells import CellPair, spread
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 from skdp.once import cached_property
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How noise on the integers is listed, summed and bounded."""
-
-    wide: float = 2.0**13.5  # sigma from which integers are too many to be listed
-    profile_rounding: float = 1e-12  # relative error of a sum over all losses, generously
-    sketched: int = 1000  # losses of a sketch of wide noise
-    # of sigma, up to which a shift is followed by what it moves, not by differences
-    small_shift: float = 1e-4
-    narrow: float = 0.5  # sigma up to which losses are few
-    digits: float = 44.0  # nats, below which terms of a theta function are left out
-
-
-_LIMITS = _Limits()
+_WIDE = 2.0**13.5  # sigma from which integers are too many to be listed
+_PROFILE_ROUNDING = 1e-12  # relative error of a sum over all losses, generously
+_SKETCHED = 1000  # losses of a sketch of wide noise
+# of sigma, up to which a shift is followed by what it moves, not by differences
+_SMALL_SHIFT = 1e-4
+_NARROW = 0.5  # sigma up to which losses are few
+_DIGITS = 44.0  # nats, below which terms of a theta function are left out
 
 
 class DiscreteGaussianPair(AtomicPair):
@@ -96,12 +87,12 @@ class DiscreteGaussianPair(AtomicPair):
         first = int(np.searchsorted(losses, epsilon - rounding))
         kept = masses[first:]
         value = float(np.dot(kept, -np.expm1(np.minimum(epsilon - losses[first:], 0.0))))
-        error = _LIMITS.profile_rounding * value + rounding * float(np.sum(kept))
+        error = _PROFILE_ROUNDING * value + rounding * float(np.sum(kept))
         return max(0.0, value - error), min(1.0, value + error + above)
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
         """Return the pair itself, or a list of losses, which is short where noise is narrow."""
-        return super().transforms(tail) if self.sigma < _LIMITS.narrow else (self, self)
+        return super().transforms(tail) if self.sigma < _NARROW else (self, self)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """Return the log moment of the loss and its first two derivatives, estimated."""
@@ -136,7 +127,7 @@ class DiscreteGaussianPair(AtomicPair):
     def _dual_sum(self, centre: Complex) -> tuple[Complex, Array]:
         """Return the log ratio of the theta functions, by Poisson summation."""
         rate = 2.0 * math.pi**2 * self.sigma**2
-        terms = 1 + math.ceil(math.sqrt(_LIMITS.digits / rate)) + 1
+        terms = 1 + math.ceil(math.sqrt(_DIGITS / rate)) + 1
         added = np.zeros(len(centre), dtype=np.complex128)
         size, base = np.zeros(len(centre)), 0.0
         x = centre.real - np.round(centre.real)
@@ -173,14 +164,14 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
         """Return a coarse list of losses with their probabilities, for estimates."""
-        edges = np.linspace(*self.span(tail), _LIMITS.sketched)
+        edges = np.linspace(*self.span(tail), _SKETCHED)
         return edges, self.node_masses(edges).masses
 
     def node_masses(self, edges: Array) -> NodeMasses:
         """Spread P's mass over increasing losses, dominating the pair."""
         first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
         still, moved = self._cells(first), self._cells(first - self.sensitivity)
-        if self.sensitivity < _LIMITS.small_shift * self.sigma:
+        if self.sensitivity < _SMALL_SHIFT * self.sigma:
             # Masses are rounded by more than so small a shift changes them.
             below = self._just_below(first)
             excess = below[:-1] - below[1:] - np.expm1(edges[:-1]) * still
@@ -196,8 +187,7 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
     def _cells(self, edges: Array) -> Array:
         """Return the mass of wide noise from each whole number up to the next one, exclusive.
 
-        By the Euler-Maclaurin formula at half-integers, whose next term is below 1e-11 of the sum
-        at 38 sigma, and 1e-17 near the middle.
+        By Euler-Maclaurin at half-integers: the next term is below 1e-11 of the sum at 38 sigma.
         """
         x = (edges - 0.5) / self.sigma
         left, right = x[:-1], x[1:]
@@ -210,8 +200,7 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
     def _just_below(self, edges: Array) -> Array:
         """Return the mass of as many integers below each edge as a small shift moves across it.
 
-        It is ``s`` times the density in their middle, corrected by its second derivative; what is
-        left out is below 1e-13 of it.
+        By the density in their middle and its second derivative, to 1e-13 of it.
         """
         u = (edges - 0.5 * (self.sensitivity + 1.0)) / self.sigma
         bend = (self.sensitivity**2 - 1.0) / (24.0 * self.sigma**2) * (u * u - 1.0)
@@ -220,5 +209,5 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
 
 def discrete_gaussian_pair(sensitivity: int, sigma: float) -> DiscreteGaussianPair:
     """Return the pair that suits the noise's width."""
-    suited = WideDiscreteGaussianPair if sigma > _LIMITS.wide else DiscreteGaussianPair
+    suited = WideDiscreteGaussianPair if sigma > _WIDE else DiscreteGaussianPair
     return suited(sensitivity, sigma)

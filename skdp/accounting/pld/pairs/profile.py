@@ -22,7 +22,6 @@ import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,29 +30,20 @@ from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.pairs.discrete import AtomicPair
 from skdp.once import cached_property
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How close to a bound a list of losses comes, and how long it may be."""
-
-    deepest: float = 1e-100  # profile below which losses count as infinite
-    deep: float = 1e-14  # profile below which the nodes may be coarse
-    tolerance: float = 1e-4  # relative height of chords above the bound
-    deep_tolerance: float = 0.3  # the same where the profile is below the deep one
-    largest_epsilon: float = 1e9  # losses above it count as infinite
-    # ratio of bounds at an epsilon and its double from which on there is a floor
-    stagnant: float = 0.999
-    first_nodes: int = 64  # equidistant nodes to begin with
-    halvings: int = 60  # nodes besides, at halves of halves of the last one
-    rough: int = 16  # nodes of either kind of the first, rough hull
-    largest_depth: int = 14  # how often the distance of two nodes is halved
-    largest_nodes: int = 6000  # nodes in all
-    raised: float = 1e-9  # share by which masses at positive losses are raised
-    lowered: float = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
-    shifted: float = 1e-12  # mass added at a loss of zero, above all rounding of the total
-
-
-_LIMITS = _Limits()
+_DEEPEST = 1e-100  # profile below which losses count as infinite
+_DEEP = 1e-14  # profile below which the nodes may be coarse
+_TOLERANCE = 1e-4  # relative height of chords above the bound
+_DEEP_TOLERANCE = 0.3  # the same where the profile is below the deep one
+_LARGEST_EPSILON = 1e9  # losses above it count as infinite
+_STAGNANT = 0.999  # ratio of bounds at an epsilon and its double from which on there is a floor
+_FIRST_NODES = 64  # equidistant nodes to begin with
+_HALVINGS = 60  # nodes besides, at halves of halves of the last one
+_ROUGH = 16  # nodes of either kind of the first, rough hull
+_LARGEST_DEPTH = 14  # how often the distance of two nodes is halved
+_LARGEST_NODES = 6000  # nodes in all
+_RAISED = 1e-9  # share by which masses at positive losses are raised
+_LOWERED = 2.0**-50  # share of mirrored masses, so that Q has no more mass than P
+_SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
 
 Bound = Callable[[float], float]
 
@@ -105,7 +95,7 @@ class ProfilePair(ListedPair):
         self._bound = bound
         self.largest_loss = largest_loss
         self._end, last = last_node(bound, largest_loss)
-        self.failure = min(1.0, last * (1.0 + 2.0 * _LIMITS.raised))  # no less than the atoms say
+        self.failure = min(1.0, last * (1.0 + 2.0 * _RAISED))  # no less than the atoms say
 
     @cached_property
     def variation(self) -> float:
@@ -115,7 +105,7 @@ class ProfilePair(ListedPair):
     @cached_property
     def _rough(self) -> Atoms:
         """A hull of few nodes: whether the bound is convex shows there; if not, more are needed."""
-        count = _LIMITS.rough
+        count = _ROUGH
         shares = np.concatenate([np.linspace(0.0, 1.0, count), 0.5 ** np.arange(count)])
         nodes = self._end * np.unique(shares)
         return hull_atoms(nodes, np.array([min(1.0, self._bound(node)) for node in nodes]))
@@ -149,11 +139,11 @@ def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, floa
         return largest_loss, 0.0
     epsilon = 1.0
     value = min(1.0, bound(epsilon))
-    while value > _LIMITS.deepest and epsilon < _LIMITS.largest_epsilon:
+    while value > _DEEPEST and epsilon < _LARGEST_EPSILON:
         following = min(value, bound(2.0 * epsilon))
         # A floor far below one, seen twice; near one, the losses may only be large.
-        if value < 0.5 and following > _LIMITS.stagnant * value:
-            if min(following, bound(16.0 * epsilon)) > _LIMITS.stagnant * value:
+        if value < 0.5 and following > _STAGNANT * value:
+            if min(following, bound(16.0 * epsilon)) > _STAGNANT * value:
                 break
         epsilon, value = 2.0 * epsilon, following
     return epsilon, value
@@ -161,26 +151,26 @@ def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, floa
 
 def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
     """Choose epsilons from 0 to ``end`` between which chords are close to a bound; return both."""
-    start = set(np.linspace(0.0, end, _LIMITS.first_nodes + 1).tolist())
-    start |= {end * 0.5**k for k in range(_LIMITS.halvings) if end * 0.5**k > 1e-12}
+    start = set(np.linspace(0.0, end, _FIRST_NODES + 1).tolist())
+    start |= {end * 0.5**k for k in range(_HALVINGS) if end * 0.5**k > 1e-12}
     known = {epsilon: min(1.0, bound(epsilon)) for epsilon in sorted(start)}
     ordered = sorted(known)
     pending = [(a, b, 0) for a, b in itertools.pairwise(ordered)]
-    while pending and len(known) < _LIMITS.largest_nodes:
+    while pending and len(known) < _LARGEST_NODES:
         following = []
         for a, b, depth in pending:
             middle = 0.5 * (a + b)
             known[middle] = value = min(1.0, bound(middle))
-            chord = known[a] + (known[b] - known[a]) * share(a, middle, b)
-            tolerance = _LIMITS.tolerance if value > _LIMITS.deep else _LIMITS.deep_tolerance
-            if abs(chord - value) > tolerance * value and depth < _LIMITS.largest_depth:
+            chord = known[a] + (known[b] - known[a]) * _share(a, middle, b)
+            tolerance = _TOLERANCE if value > _DEEP else _DEEP_TOLERANCE
+            if abs(chord - value) > tolerance * value and depth < _LARGEST_DEPTH:
                 following += [(a, middle, depth + 1), (middle, b, depth + 1)]
         pending = following
     epsilons = sorted(known)
     return np.array(epsilons), np.array([known[epsilon] for epsilon in epsilons])
 
 
-def share(low: float, middle: float, high: float) -> float:
+def _share(low: float, middle: float, high: float) -> float:
     """Return where ``e^middle`` is between ``e^low`` and ``e^high``, as a share."""
     return math.exp(middle - high) * math.expm1(low - middle) / math.expm1(low - high)
 
@@ -198,40 +188,49 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
     losses, curve = hull(epsilons, values)
     if not len(losses):
         return Atoms(np.zeros(1), np.zeros(1), 1.0)
-    gaps = np.diff(losses)
-    drops = -np.diff(curve)
-    # Slopes before and after each vertex, times y there.
-    before = np.append((1.0 - curve[0]) / (1.0 + math.exp(-losses[0])), drops / -np.expm1(-gaps))
-    with np.errstate(over="ignore"):
-        after = np.append(drops / np.expm1(gaps), 0.0)
-    masses = np.maximum(before - after, 0.0) * (1.0 + _LIMITS.raised)
-    infinite = min(1.0, float(curve[-1]) * (1.0 + _LIMITS.raised))
-    masses *= lacking_factor(losses, masses, curve, infinite)
+    masses, infinite = vertex_masses(losses, curve, (1.0 - curve[0]) / (1.0 + math.exp(-losses[0])))
     positive = losses > 0.0
     return mirrored(losses[positive], masses[positive], infinite)
 
 
+def vertex_masses(at: Array, heights: Array, first: float) -> tuple[Array, float]:
+    """Return masses under P of a hull's vertices, rounded up, and that of an infinite loss.
+
+    ``first`` is the slope before the first vertex, times y there.
+    """
+    gaps, drops = np.diff(at), -np.diff(heights)
+    before = np.append(first, drops / -np.expm1(-gaps))
+    with np.errstate(over="ignore"):
+        after = np.append(drops / np.expm1(gaps), 0.0)
+    masses = np.maximum(before - after, 0.0) * (1.0 + _RAISED)
+    infinite = min(1.0, float(heights[-1]) * (1.0 + _RAISED))
+    return masses * _lacking_factor(at, masses, heights, infinite), infinite
+
+
 def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
     """Complete the positive losses of a symmetric pair by their images, and what is left at 0."""
-    down = masses * np.exp(-losses) * (1.0 - _LIMITS.lowered)
+    down = masses * np.exp(-losses) * (1.0 - _LOWERED)
     middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down)))
     return Atoms(
         np.concatenate([-losses[::-1], [0.0], losses]),
-        np.concatenate([down[::-1], [middle + _LIMITS.shifted], masses]),
+        np.concatenate([down[::-1], [middle + _SHIFTED], masses]),
         infinite,
     )
 
 
-def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
-    """Return the vertices of the largest symmetric profile below given values, if any is < 1."""
+def hull(epsilons: Array, values: Array, symmetric: bool = True) -> tuple[Array, Array]:
+    """Return the vertices of the largest profile below given values, as functions of y.
+
+    It is symmetric, with vertices only where values are below 1, or from the first epsilon on.
+    """
     at: list[float] = []
     heights: list[float] = []
     for epsilon, value in zip(epsilons.tolist(), values.tolist(), strict=True):
-        if value >= (heights[-1] if heights else 1.0):
+        if value >= (heights[-1] if heights else 1.0 if symmetric else math.inf):
             continue
-        while at:
+        while len(at) > (0 if symmetric else 1):
             if len(at) > 1:
-                base, place = heights[-2], share(at[-2], at[-1], epsilon)
+                base, place = heights[-2], _share(at[-2], at[-1], epsilon)
             else:
                 base, place = 1.0, _share_of_all(at[-1], epsilon)
             if heights[-1] < base + (value - base) * place:
@@ -243,7 +242,7 @@ def hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
     return np.array(at), np.array(heights)
 
 
-def lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
+def _lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
     """Return by what factor masses must grow for their profile to reach what they stand for."""
     value, under_q, factor = infinite, 0.0, 1.0
     for k in range(len(losses) - 2, -1, -1):
@@ -251,7 +250,7 @@ def lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) 
         under_q += float(masses[k + 1])  # of this loss and all above, in units of 1 / y there
         value += under_q * -math.expm1(-gap)
         under_q *= math.exp(-gap)
-        wanted = float(curve[k]) * (1.0 + 0.5 * _LIMITS.raised)
+        wanted = float(curve[k]) * (1.0 + 0.5 * _RAISED)
         if wanted > value > infinite:
             factor = max(factor, (wanted - infinite) / (value - infinite))
     return factor

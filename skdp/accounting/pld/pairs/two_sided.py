@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from skdp.accounting.pld.pairs.base import Array
-from skdp.accounting.pld.pairs.profile import Atoms, lacking_factor, share
+from skdp.accounting.pld.pairs.profile import Atoms, hull, vertex_masses
 
 Falling = Callable[[float, float], float]
 
-_RAISED = 1e-9  # share by which masses at positive losses are raised
 _SHIFTED = 1e-12  # mass added at a loss of zero, above all rounding of the total
 _SPACING, _BODY, _GROWTH = 0.1, 6.0, 1.12  # nodes' distance in deviations, their reach, ratio
 _DEEPEST = 1e-60  # profile below which losses count as infinite
@@ -68,29 +67,6 @@ def two_sided_atoms(own: tuple[Array, Array], other: tuple[Array, Array]) -> Ato
 
 def _half(epsilons: Array, values: Array) -> Atoms:
     """Return the positive losses whose profile is the hull of nodes, and the infinite one."""
-    at, heights = _lower_hull(epsilons, values)
-    gaps, drops = np.diff(at), -np.diff(heights)
-    # Slopes before and after each vertex, times y there.
-    with np.errstate(over="ignore"):
-        after = np.append(drops / np.expm1(gaps), 0.0)[1:]
-    masses = np.maximum(drops / -np.expm1(-gaps) - after, 0.0) * (1.0 + _RAISED)
-    infinite = min(1.0, float(heights[-1]) * (1.0 + _RAISED))
-    masses *= lacking_factor(at, np.append(0.0, masses), heights, infinite)
-    return Atoms(at[1:], masses, infinite)
-
-
-def _lower_hull(epsilons: Array, values: Array) -> tuple[Array, Array]:
-    """Return the vertices of the lower convex hull of falling values, as functions of y."""
-    at, heights = [float(epsilons[0])], [float(values[0])]
-    for epsilon, value in zip(epsilons[1:].tolist(), values[1:].tolist(), strict=True):
-        if value >= heights[-1]:
-            continue
-        while len(at) > 1:
-            chord = heights[-2] + (value - heights[-2]) * share(at[-2], at[-1], epsilon)
-            if heights[-1] < chord:
-                break
-            at.pop()
-            heights.pop()
-        at.append(epsilon)
-        heights.append(value)
-    return np.array(at), np.array(heights)
+    at, heights = hull(epsilons, values, symmetric=False)
+    masses, infinite = vertex_masses(at, heights, 0.0)
+    return Atoms(at[1:], masses[1:], infinite)

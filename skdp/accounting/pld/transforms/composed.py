@@ -9,21 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx
 
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF, log_rest
 from skdp.accounting.pld.pairs.base import Array, Complex, Transformable
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How the search for a tilt ends."""
-
-    smallest_tilt: float = 1.5  # least tilt, in units of the inverse standard deviation
-    close: float = 0.2  # step of the tilt that ends the search, in the same units
-    largest_trials: int = 60  # tilts that are tried
-    rounding: float = 1e-12  # relative error of the mass outside the moments, generously
-
-
-_LIMITS = _Limits()
+_SMALLEST_TILT = 1.5  # least tilt, in units of the inverse standard deviation
+_CLOSE = 0.2  # step of the tilt that ends the search, in the same units
+_LARGEST_TRIALS = 60  # tilts that are tried
+_ROUNDING = 1e-12  # relative error of the mass outside the moments, generously
 
 
 class ComposedLoss:
@@ -32,16 +24,13 @@ class ComposedLoss:
     def __init__(self, pairs: Sequence[tuple[Transformable, int]], mu: float = 0.0) -> None:
         self.pairs = list(pairs)
         self.mu = mu
-        kept = math.fsum(
-            count * (math.log1p(-pair.failure) if pair.failure < 1.0 else -math.inf)
-            for pair, count in self.pairs
-        )
+        kept = math.fsum(count * log_rest(pair.failure) for pair, count in self.pairs)
         failure = -math.expm1(kept)
         cut = math.fsum(count * pair.cut_mass for pair, count in self.pairs)
         # Bounds on the probability of the losses that the moments do not contain.
         self.outside = (
-            failure * (1.0 - _LIMITS.rounding),
-            failure * (1.0 + _LIMITS.rounding) + cut * (1.0 + _LIMITS.rounding),
+            failure * (1.0 - _ROUNDING),
+            failure * (1.0 + _ROUNDING) + cut * (1.0 + _ROUNDING),
         )
 
     @property
@@ -63,8 +52,7 @@ class ComposedLoss:
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return ``Lambda(z)``, for a common real part, and bounds on the error.
 
-        Where that is infinite, the real part bounds the true one from above and the imaginary
-        part says nothing.
+        If infinite, the real part bounds the true one from above; the imaginary one says nothing.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
@@ -97,10 +85,9 @@ class ComposedLoss:
 
 @dataclass(frozen=True)
 class Saddle:
-    """Where to integrate: the tilt, and what the composition looks like there.
+    """Where to integrate: the tilt ``theta``, and what the composition looks like there.
 
-    ``log_moment``, ``mean`` and ``deviation`` are of the loss under the tilt ``theta``;
-    ``log_delta`` is the estimated profile at ``epsilon``.
+    Moments are of the tilted loss; ``log_delta`` is the estimated profile at ``epsilon``.
     """
 
     theta: float
@@ -141,7 +128,7 @@ def find_saddle(
     theta = min(theta, loss.largest_tilt)
     low, high = 0.0, math.inf
     below = above = None
-    for _ in range(_LIMITS.largest_trials):
+    for _ in range(_LARGEST_TRIALS):
         here = _describe(loss, theta)
         step = 0.0
         if here is None:
@@ -154,14 +141,14 @@ def find_saddle(
                 assert epsilon is not None
                 lacking = epsilon - here.epsilon
                 step = lacking / here.deviation**2
-            if lacking > 0.0 or theta * here.deviation < _LIMITS.smallest_tilt:
+            if lacking > 0.0 or theta * here.deviation < _SMALLEST_TILT:
                 low, below = theta, here
-                step = max(step, _LIMITS.smallest_tilt / here.deviation - theta)
+                step = max(step, _SMALLEST_TILT / here.deviation - theta)
             else:
                 high, above = theta, here
-            if abs(step) * here.deviation < _LIMITS.close:
+            if abs(step) * here.deviation < _CLOSE:
                 return here
-        if above is not None and (high - low) * above.deviation < _LIMITS.close:
+        if above is not None and (high - low) * above.deviation < _CLOSE:
             return above
         if high < math.inf and high - low <= 1e-6 * high:
             break

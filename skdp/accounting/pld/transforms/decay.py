@@ -15,7 +15,6 @@ shifted component's (complex) share of M.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,20 +24,12 @@ from skdp.accounting.numerics.floats import log_mixture
 from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.mixtures import Mixture, Term
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """Where the contour goes, and how finely it is cut."""
-
-    reach: float = 8.5  # standard deviations around the ends of what the tilted density can weigh
-    share: float = 0.9  # of the strip around the real line in which the integrand is analytic
-    fineness: float = 8.0  # cells in the distance over which the tilted density may bend
-    cells: tuple[int, int] = (400, 4000)  # fewest and most cells
-    steep: float = 0.3  # shift from which more than one contour is tried
-    rounding: float = 1e-11  # relative error of the sums, generously
-
-
-_LIMITS = _Limits()
+_REACH = 8.5  # standard deviations around the ends of what the tilted density can weigh
+_SHARE = 0.9  # of the strip around the real line in which the integrand is analytic
+_FINENESS = 8.0  # cells in the distance over which the tilted density may bend
+_CELLS = (400, 4000)  # fewest and most cells
+_STEEP = 0.3  # shift from which more than one contour is tried
+_ROUNDING = 1e-11  # relative error of the sums, generously
 
 
 class _Cells(NamedTuple):
@@ -63,7 +54,7 @@ def log_decay(mixture: Mixture, theta: float, frequency: float) -> float:
     # Any contour gives a bound. Where the slope is exponential, the first is the best; where the
     # shifted component dominates, the second.
     best = _along(mixture, theta, frequency, 1.0)
-    return min(best, _along(mixture, theta, frequency, 0.0)) if mixture.mu > _LIMITS.steep else best
+    return min(best, _along(mixture, theta, frequency, 0.0)) if mixture.mu > _STEEP else best
 
 
 def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -> float:
@@ -85,7 +76,7 @@ def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -
     best = math.log1p(change / most) if -change < most else 0.0
     if math.isfinite(shifted):
         best = min(best, math.log(shifted / least))
-    return min(best * (1.0 - _LIMITS.rounding), 0.0)
+    return min(best * (1.0 - _ROUNDING), 0.0)
 
 
 def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -> _Cells | None:
@@ -96,17 +87,17 @@ def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -
     elif not mixture.rises:
         start = _left_of_falling(rate, mu, theta)
     else:
-        start = max(-_LIMITS.reach - mu * replace, -cut if replace else -math.inf)
-    end = min(mixture.top(theta) + _LIMITS.reach, cut)
+        start = max(-_REACH - mu * replace, -cut if replace else -math.inf)
+    end = min(mixture.top(theta) + _REACH, cut)
     if not start < end:
         return None
     bend = math.sqrt(1.0 + 0.25 * mu * mu * (1.0 + 2.0 * theta))
-    count = int(np.clip(_LIMITS.fineness * bend * (end - start), *_LIMITS.cells))
+    count = int(np.clip(_FINENESS * bend * (end - start), *_CELLS))
     x = np.linspace(start, end, count + 1)
     slope = mu * _share(rate, mu * (x - 0.5 * mu))
     if replace:
         slope = slope + mu * _share(rate, -mu * (x + 0.5 * mu))
-    limit = _LIMITS.share * (0.5 * math.pi if mixture.falls else math.pi) / mu
+    limit = _SHARE * (0.5 * math.pi if mixture.falls else math.pi) / mu
     # What resists: the normal density, the length of the contour, and M^-theta.
     resistance = 1.0 + restraint * mu * mu + (0.0 if mixture.rises else theta * mu * slope)
     pull = frequency / resistance
@@ -125,9 +116,9 @@ def _left_of_falling(rate: float, mu: float, theta: float) -> float:
 
     def exceed(x: float) -> float:
         share = float(_share(rate, np.array([mu * (x - 0.5 * mu)]))[0])
-        return -x - theta * mu * share - _LIMITS.reach
+        return -x - theta * mu * share - _REACH
 
-    low = high = -_LIMITS.reach
+    low = high = -_REACH
     while exceed(low) < 0.0:
         low *= 2.0
     return low if low == high else narrow_bracket(exceed, low, high, 1e-12)[0]
@@ -159,10 +150,10 @@ def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float)
         off_line = highest * third * (1.0 + 2.0 * np.abs(tangents) + squares)
         change_bend += abs(power) * (off_line + squares * second[1])
         change_bend += frequency * (off_line + 2.0 * np.abs(tangents) * second[1])
-    slack = 0.125 * widths * widths * density_bend + _LIMITS.rounding
+    slack = 0.125 * widths * widths * density_bend + _ROUNDING
     size = size + 0.5 * heights * heights + frequency * turn
-    total = 0.5 * heights * heights + growth - frequency * turn + _LIMITS.rounding * size
-    stretch = 0.5 * np.log1p(squares) * (1.0 + _LIMITS.rounding)
+    total = 0.5 * heights * heights + growth - frequency * turn + _ROUNDING * size
+    stretch = 0.5 * np.log1p(squares) * (1.0 + _ROUNDING)
     stretch = stretch + 0.125 * widths * widths * change_bend
     left, right = total[:-1] + stretch, total[1:] + stretch
     near, far = _halves(np.diff(log_density))
@@ -173,8 +164,8 @@ def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float)
     change = _weighted(near, np.expm1(left), down, up)
     change += _weighted(far, np.expm1(right), down, up)
     moved = near * np.exp(left) + far * np.exp(right)
-    # On the real line outside, densities fall at least as a normal one beyond `_LIMITS.reach`.
-    outside = float(np.sum(np.exp(log_density[list(open_ends)]))) / _LIMITS.reach
+    # On the real line outside, densities fall at least as a normal one beyond `_REACH`.
+    outside = float(np.sum(np.exp(log_density[list(open_ends)]))) / _REACH
     return _Part(
         float(np.sum((near + far) * down)),
         float(np.sum((near + far) * up)) + outside,

@@ -14,8 +14,7 @@ _LARGEST_BLOCK = 4_000_000  # exponentials held at once
 def equidistant_sums(losses: Array, weights: Array, frequencies: Array) -> Complex:
     """Sum ``weights (e^(i v losses) - 1)`` over equidistant frequencies by a product of matrices.
 
-    With ``v = a + b``, e^(iv) - 1 is the product of e^(ia) - 1 and e^(ib) - 1 plus their sum, which
-    keeps the error small against the losses.
+    With v = a + b, ``e^(iv) - 1`` is the product of both such terms, plus their sum.
     """
     short = math.isqrt(len(frequencies)) + 1
     step = frequencies[1] - frequencies[0] if len(frequencies) > 1 else 0.0

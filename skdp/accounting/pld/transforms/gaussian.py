@@ -7,7 +7,6 @@ converge fast.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,20 +19,11 @@ from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
 from skdp.accounting.pld.transforms.gaussian_rules import Rule, line_rule, panel_rule, survey
 from skdp.accounting.pld.transforms.mixtures import Mixture
 
-
-@dataclass(frozen=True)
-class _Limits:
-    """How exactly moments are computed, and how much work that may be."""
-
-    digits: float = 60.0  # nats to which moments are computed; counts go up to 10^10
-    long_rule: int = 2000  # nodes, beyond which panels of different lengths may need fewer
-    # roundings of a term: a pairwise sum adds 40, elementary functions a few each
-    summation: float = 128.0
-    largest_direct: int = 1_000_000  # sines of one evaluation
-    largest_sums: int = 400_000_000  # terms of one evaluation
-
-
-_LIMITS = _Limits()
+_DIGITS = 60.0  # nats to which moments are computed; counts go up to 10^10
+_LONG_RULE = 2000  # nodes, beyond which panels of different lengths may need fewer
+_SUMMATION = 128.0  # roundings of a term: a pairwise sum adds 40, elementary functions a few each
+_LARGEST_DIRECT = 1_000_000  # sines of one evaluation
+_LARGEST_SUMS = 400_000_000  # terms of one evaluation
 
 
 class TiltedNodes(NamedTuple):
@@ -54,15 +44,14 @@ class TiltedNodes(NamedTuple):
 def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float) -> TiltedNodes:
     """Return a quadrature rule that serves all frequencies up to the given one.
 
-    Errors of quadrature and truncation stay below about ``e^-digits``; they are infinite where
-    numbers overflow or the rule would be too long.
+    Errors are below about ``e^-digits``; infinite where numbers overflow or rules are too long.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
     rule = None
     if not mixture.half_line and mixture.cut == math.inf:
         rule = line_rule(mixture, theta, frequency, digits, landscape)
-    if rule is None or len(rule.points) > _LIMITS.long_rule:
+    if rule is None or len(rule.points) > _LONG_RULE:
         panels = panel_rule(mixture, theta, frequency, digits, landscape)
         if rule is None or (panels is not None and len(panels.points) < len(rule.points)):
             rule = panels
@@ -80,7 +69,7 @@ def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
     branches, linear, constant, drift, ratio, steep = mixture.evaluate(theta, x, weights)
     # In units of roundoff: e^x has an error of about |x|, log M one of about 1 + |t| relative to
     # itself with t its exponent, a pairwise sum one of the logarithm of its length.
-    ulps = _LIMITS.summation + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
+    ulps = _SUMMATION + 2.0 * x * x + 8.0 * mu * (np.abs(x) + 0.5 * mu)
     moved = rule.displacement / UNIT_ROUNDOFF
     excess = constant - float(np.sum(weights * linear))
     size = 256.0 * (power + theta) * (mixture.cut_up + mixture.cut_base)
@@ -117,15 +106,14 @@ _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.i
 def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.complex128], Array]:
     """Evaluate log E[e^((theta + i u) L)], many u being equidistant, and bound the error.
 
-    Where that is infinite, as for too many terms, the real part bounds the true one from above and
-    the imaginary part says nothing.
+    If infinite, the real part bounds the true one from above; the imaginary one says nothing.
     """
     terms = len(frequencies) * len(nodes.losses)
-    if not (math.isfinite(nodes.error + sum(nodes.rounding)) and terms <= _LIMITS.largest_sums):
+    if not (math.isfinite(nodes.error + sum(nodes.rounding)) and terms <= _LARGEST_SUMS):
         unknown = np.full(len(frequencies), math.inf)
         return unknown.astype(np.complex128), unknown
     error = nodes.error + nodes.rounding[0] + np.abs(frequencies) * nodes.rounding[1]
-    if terms <= _LIMITS.largest_direct:
+    if terms <= _LARGEST_DIRECT:
         angles = np.multiply.outer(0.5 * frequencies, nodes.losses)
         sines = np.sin(angles)
         products = sines * nodes.weights
@@ -183,7 +171,7 @@ class GaussianMixtureLoss:
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """Return the log moment and its first two derivatives, estimated."""
-        nodes = tilted_nodes(self.mixture, theta, 0.0, _LIMITS.digits)
+        nodes = tilted_nodes(self.mixture, theta, 0.0, _DIGITS)
         total = 1.0 + nodes.excess
         if not (0.0 < total < math.inf):
             return math.inf, math.inf, math.inf
@@ -195,7 +183,7 @@ class GaussianMixtureLoss:
         """Return the logarithm of the moments and bounds on its absolute error; see `Pair`."""
         frequencies = z.imag
         reach = float(np.max(frequencies))
-        nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _LIMITS.digits)
+        nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _DIGITS)
         return transform(nodes, frequencies)
 
     def decay(self, theta: float, frequency: float) -> float:

@@ -11,7 +11,6 @@ Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,31 +21,20 @@ from skdp.accounting.pld.pairs.base import Array
 from skdp.accounting.pld.transforms.mixtures import Mixture
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """How long rules are, and how finely a tilted density is surveyed."""
-
-    cells: int = 256  # of the survey of a tilted density, at least
-    cells_per_deviation: int = 8  # of a long survey
-    step_bits: int = 20  # of a step, so that its multiples are exact
-    panel_nodes: int = 36  # nodes of a panel
-    # sums of the semi-axes of ellipses around a panel, over its half-width
-    ellipses: tuple[float, float] = (3.0, 5.0)
-    largest_rule: int = 50_000  # nodes of a rule
-    longest: float = 1e4  # range of a rule, in standard deviations
-
-
-_LIMITS = _Limits()
+_CELLS = 256  # of the survey of a tilted density, at least
+_CELLS_PER_DEVIATION = 8  # of a long survey
+_STEP_BITS = 20  # of a step, so that its multiples are exact
+_PANEL_NODES = 36  # nodes of a panel
+_ELLIPSES = (3.0, 5.0)  # sums of the semi-axes of ellipses around a panel, over its half-width
+_LARGEST_RULE = 50_000  # nodes of a rule
+_LONGEST = 1e4  # range of a rule, in standard deviations
 _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
 
 
 class Rule(NamedTuple):
-    """Points, the logarithms of their weights times the normal density, and an error.
+    """Points up to ``displacement``, logarithms of weights times the normal density, and an error.
 
-    The error is absolute, for an integrand whose modulus integrates to about one. The points are
-    those of the rule up to ``displacement``.
+    The error is absolute, for an integrand whose modulus integrates to about one.
     """
 
     points: Array
@@ -86,7 +74,7 @@ def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> L
     start, end = start - math.sqrt(2.0 * rise), min(mixture.top(theta) + beyond, cut)
     if replace:
         start = max(start, -cut)
-    cells = max(_LIMITS.cells, math.ceil(min(end - start, 1e4) * _LIMITS.cells_per_deviation))
+    cells = max(_CELLS, math.ceil(min(end - start, 1e4) * _CELLS_PER_DEVIATION))
     edges = np.linspace(start, end, cells + 1)
     left, right = edges[:-1], edges[1:]
     up = log_mixture(rate, mu * (edges - 0.5 * mu))
@@ -130,11 +118,11 @@ def line_rule(
     width = math.log(landscape.right[-1] - landscape.left[0] + 1.0)
     sizes = np.maximum(np.max(moduli, axis=1), 0.0) + width + 0.5 * heights**2
     step = float(np.max(2.0 * math.pi * heights / (digits + sizes)))
-    if not (landscape.high - landscape.low) / step < _LIMITS.largest_rule:
+    if not (landscape.high - landscape.low) / step < _LARGEST_RULE:
         return None
     # A step of few bits: its multiples are exact, so that no node is out of place.
     fraction, exponent = math.frexp(step)
-    bits = _LIMITS.step_bits
+    bits = _STEP_BITS
     step = math.ldexp(math.floor(math.ldexp(fraction, bits)), exponent - bits)
     first, last = math.floor(landscape.low / step), math.ceil(landscape.high / step)
     x: Array = step * np.arange(first, last + 1, dtype=np.float64)
@@ -155,20 +143,20 @@ def panel_rule(
 
     Their error is below about ``5 e^-digits``.
     """
-    points, gauss = gauss_legendre(_LIMITS.panel_nodes)
+    points, gauss = gauss_legendre(_PANEL_NODES)
     length = landscape.high - landscape.low
-    if not length < _LIMITS.longest:
+    if not length < _LONGEST:
         return None
     edges = np.linspace(landscape.low, landscape.high, max(math.ceil(length / 5.0), 1) + 1)
     while True:
         centres, halves = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
         tried = (
             _panel_errors(mixture, theta, frequency, centres, halves, ellipse)
-            for ellipse in _LIMITS.ellipses
+            for ellipse in _ELLIPSES
         )
         errors = np.min(list(tried), axis=0)
         coarse = ~(errors <= math.exp(-digits))
-        if (len(centres) + np.sum(coarse)) * _LIMITS.panel_nodes > _LIMITS.largest_rule:
+        if (len(centres) + np.sum(coarse)) * _PANEL_NODES > _LARGEST_RULE:
             return None
         if not np.any(coarse):
             break
@@ -211,6 +199,6 @@ def _panel_errors(
     else:
         moduli = rising if mixture.rises else falling
     moduli = np.logaddexp(moduli, linear) + 0.5 * height**2 - 0.5 * nearest**2 - _LOG_SQRT_2PI
-    decay = -2.0 * _LIMITS.panel_nodes * math.log(ellipse)
+    decay = -2.0 * _PANEL_NODES * math.log(ellipse)
     errors = 5.0 * halves * np.exp(np.minimum(moduli + decay, LARGEST_EXPONENT))
     return np.where(beyond, math.inf, errors)
