@@ -17,7 +17,8 @@ from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.examination import claims_of
 from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.parameters import DeclaredParameters, check_integer, parameter, released
-from skdp.reporting.privacy_spent import PrivacySpent, spending_of
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.reporting.profile import spending_of
 from skdp.scores.curve import log_odds
 from skdp.sklearn_bases import ClassifierMixin, MetaEstimatorMixin
 

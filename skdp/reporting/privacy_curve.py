@@ -15,7 +15,7 @@ from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.numerics.trade_off import profile_grid, trade_off_lower, trade_off_upper
 from skdp.reporting._arguments import check_accountant, whole_numbers
 from skdp.reporting.drawing import pyplot
-from skdp.reporting.privacy_spent import spending_of
+from skdp.reporting.profile import spending_of
 
 Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]
 Array = NDArray[np.float64]

@@ -15,7 +15,6 @@ from skdp.identity import UNKNOWN, code_digest, package_version
 from skdp.mechanisms.contribution import Adjacency
 from skdp.parameters import check_choice
 from skdp.reporting.records import JsonRecord, html_table
-from skdp.sklearn_bases import last_step
 
 UNITS = get_args(Unit)
 
@@ -180,16 +179,3 @@ def _at_most(value: PrivacyValue, reported: float) -> PrivacyValue:
     if value.upper <= reported:
         return value
     return PrivacyValue(reported, min(value.lower, reported))
-
-
-def spending_of(estimator: Any) -> tuple[Any, PrivacySpent]:
-    """Return the last step of a pipeline, or the estimator itself, and what it spent."""
-    final = last_step(estimator)
-    spent = getattr(final, "privacy_spent_", None)
-    if not isinstance(spent, PrivacySpent):
-        raise TypeError(
-            f"{type(final).__name__} has no privacy_spent_. Give a fitted private estimator, or a "
-            "pipeline that ends in one; of a search, its best_estimator_, whose record covers the "
-            "last fit alone."
-        )
-    return final, spent

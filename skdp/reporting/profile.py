@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from skdp.accounting.numerics.trade_off import LARGEST_EPSILON, profile_grid
 from skdp.reporting._examine import distinct_records, examine
 from skdp.reporting._total import joint_accountant, total_of
+from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.sklearn_bases import last_step
 
 
 class Profile(NamedTuple):
@@ -38,3 +40,16 @@ def profile_of(fitted: Any) -> Profile | None:
     points = sorted(point for point in points if point[0] <= LARGEST_EPSILON)
     epsilons, deltas = np.array(points).T
     return Profile(epsilons, deltas, total.adjacency)
+
+
+def spending_of(estimator: Any) -> tuple[Any, PrivacySpent]:
+    """Return the last step of a pipeline, or the estimator itself, and what it spent."""
+    final = last_step(estimator)
+    spent = getattr(final, "privacy_spent_", None)
+    if not isinstance(spent, PrivacySpent):
+        raise TypeError(
+            f"{type(final).__name__} has no privacy_spent_. Give a fitted private estimator, or a "
+            "pipeline that ends in one; of a search, its best_estimator_, whose record covers the "
+            "last fit alone."
+        )
+    return final, spent
