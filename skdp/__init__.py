@@ -7,8 +7,6 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from skdp.config import config_context, get_config, set_config
-
 if TYPE_CHECKING:
     from skdp import accounting as accounting
     from skdp import audit as audit
@@ -26,6 +24,9 @@ if TYPE_CHECKING:
     from skdp import reporting as reporting
     from skdp import statistics as statistics
     from skdp import testing as testing
+    from skdp.budget.config import config_context as config_context
+    from skdp.budget.config import get_config as get_config
+    from skdp.budget.config import set_config as set_config
     from skdp.estimators import (
         DPSGDClassifier,
         DPSGDRegressor,
@@ -97,7 +98,8 @@ if not TYPE_CHECKING:  # which would take any name for one of these
             return import_module(f"{__name__}.{name}")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.estimators"), name)
+        home = "budget.config" if name.endswith(("config", "config_context")) else "estimators"
+        found = getattr(import_module(f"{__name__}.{home}"), name)
         return globals().setdefault(name, found)
 
 

@@ -12,19 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from skdp.accounting.records import package_version, safe_cell, safe_text
+from skdp.budget.desk import not_priced, price_again
 from skdp.budget.entries import make_json_ready
-from skdp.budget.ledger.address import is_address
+from skdp.budget.ledger.chain import LedgerReceipt
 from skdp.budget.ledger.files import FilePlace, duplicate
-from skdp.budget.ledger.places import Place, place_of
-from skdp.budget.ledger.receipt import LedgerReceipt
-from skdp.budget.ledger.salvage import salvage
-from skdp.budget.ledger.store import Ledger
-from skdp.budget.repricing import not_priced, price_again
-from skdp.budget.summary import no_limit
+from skdp.budget.ledger.server import is_address
+from skdp.budget.ledger.store import Ledger, Place, place_of, salvage
+from skdp.budget.request import no_limit
 from skdp.budget.view import LedgerView
 from skdp.exceptions import LedgerDamagedError, LedgerError
-from skdp.identity import package_version
-from skdp.reporting.shown import safe_cell, safe_text
 
 # Exit codes; argparse ends with 2 when it is called wrongly.
 SOUND, DAMAGED, UNREADABLE = 0, 1, 3

@@ -16,14 +16,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from skdp.accounting import Event
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.choices import Adjacency
-from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms.contribution import ADJACENCIES
-from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.parameters import (
+from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.base.parameters import (
     PURE_OFFERS,
     SMALLEST_DELTA,
+    Adjacency,
     DeclaredParameters,
     check_choice,
     check_integer,
@@ -31,7 +28,10 @@ from skdp.parameters import (
     parameter,
     released,
 )
-from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.exceptions import PrivacyWarning
+from skdp.mechanisms.contribution import ADJACENCIES
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.tables.records import Records
 
 # Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its

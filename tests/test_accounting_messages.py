@@ -24,7 +24,7 @@ from skdp.accounting import (
     group_privacy,
     renyi_divergence,
 )
-from skdp.accounting.accountants.registry import accountants
+from skdp.accounting.accountants import accountants
 from skdp.accounting.distributions import Normal
 from skdp.exceptions import UnsupportedEventError
 

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-import skdp.row_sources as row_sources
 import skdp.tables._partitions as partitions
+import skdp.tables.row_sources as row_sources
 from skdp import (
     ObjectivePerturbationLogisticRegression,
     OperaLogisticRegression,
@@ -20,7 +20,6 @@ from skdp import (
 )
 from skdp.budget import BudgetAccountant
 from skdp.data import open_parquet
-from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
 from skdp.metrics import (
     PrivateCalibrator,
@@ -40,6 +39,7 @@ from skdp.preprocessing import (
     TableSchema,
 )
 from skdp.statistics import private_contingency_table, private_table_one
+from skdp.tables.digests import Digester
 
 BUDGET = {"epsilon": 50.0, "delta": 0.1}
 N_PARTS = 5

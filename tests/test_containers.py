@@ -14,7 +14,6 @@ from support import ESTIMATORS
 
 import skdp
 from skdp.budget import BudgetAccountant
-from skdp.inputs import validate_private_data
 from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
@@ -27,6 +26,7 @@ from skdp.preprocessing import (
     TableSchema,
 )
 from skdp.statistics import private_histogram, private_mean, private_quantile
+from skdp.tables.inputs import validate_private_data
 
 CELL = 31.4159
 CELLS = {"age": [CELL, 20.0, 30.0, 40.0], "dose": [1.0, 2.0, 3.0, 4.0]}

@@ -14,7 +14,7 @@ import skdp
 import skdp.metrics
 import skdp.model_selection
 import skdp.preprocessing
-from skdp.parameters import DeclaredParameters, parameter, released
+from skdp.base.parameters import DeclaredParameters, parameter, released
 
 DECLARING = [
     value

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from skdp import OperaLogisticRegression, identity
+from skdp import OperaLogisticRegression
 from skdp.accounting import GaussianEvent
+from skdp.accounting import records as identity
 from skdp.budget import BudgetAccountant
 from skdp.metrics import PrivateEvaluation
 from skdp.reporting import PrivacySpent, privacy_statement

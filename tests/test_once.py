@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from skdp.once import cached_property
+from skdp.base.parameters import cached_property
 
 
 class Counting:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from skdp import OperaLogisticRegression
 from skdp.estimators.labels import encode_labels, read_numbers
-from skdp.inputs import validate_column, validate_private_data
 from skdp.metrics import PrivateEvaluation
-from skdp.model_selection._table import check_table, n_columns
+from skdp.model_selection._runs import check_table, n_columns
 from skdp.preprocessing import (
     CategoricalColumn,
     LabelColumn,
@@ -22,8 +21,9 @@ from skdp.preprocessing import (
     SchemaEncoder,
     TableSchema,
 )
-from skdp.statistics._columns import cells_of, listed_column, numbers_of
-from skdp.units import units_of
+from skdp.statistics._terms import cells_of, listed_column, numbers_of
+from skdp.tables.inputs import validate_column, validate_private_data
+from skdp.tables.units import units_of
 
 
 class OwnText(str):

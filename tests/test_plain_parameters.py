@@ -38,6 +38,7 @@ from skdp.accounting import (
     dpsgd_epsilon,
     group_privacy,
 )
+from skdp.base.parameters import PlainParameters, check_real, plain
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms import (
     ContributionBound,
@@ -56,7 +57,6 @@ from skdp.mechanisms import (
     permute_and_flip,
     report_noisy_max,
 )
-from skdp.parameters import PlainParameters, check_real, plain
 from skdp.preprocessing import NumericColumn
 
 FLOATS = (np.float16, np.float32, np.float64, np.longdouble)

@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.audit import audit_epsilon, audit_in_one_run, membership_inference
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.progress import shown
-from skdp.silence import around_runs
+from skdp.running import around_runs, shown
 
 pytest.importorskip("rich", reason="needs rich")
 
@@ -86,7 +85,7 @@ def test_nothing_is_shown_where_nobody_watches(monkeypatch):
     with around_runs():
         count_three()
     assert not screen.getvalue()
-    monkeypatch.setattr("skdp.progress.current_process", lambda: type("Worker", (), {"name": "w"}))
+    monkeypatch.setattr("skdp.running.current_process", lambda: type("Worker", (), {"name": "w"}))
     count_three()
     assert not screen.getvalue()
     monkeypatch.undo()

@@ -22,12 +22,11 @@ from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.estimators import _calibrated
 from skdp.mechanisms import record_releases
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
-from skdp.metrics.base import Judged, ask_model
-from skdp.metrics.examination import examine_model
+from skdp.metrics.base import Judged, ask_model, examine_model
 from skdp.model_selection import make_row_scorer
 from skdp.models import network_scores
 from skdp.plans.recalibration import score_rows
-from skdp.row_scores import BLOCK_ROWS, Way, ask_rows, probe
+from skdp.tables.row_scores import BLOCK_ROWS, Way, ask_rows, probe
 
 EDGES = [*range(1, 10), 15, 16, 17, 31, 33, 64, 65, 127, 129, 240, 241, 255, 257, 400, 401]
 EDGES += [511, 513, 599, 600, 601, 1023, 1025, 1199, 1200, 1201, 1999, 2000]

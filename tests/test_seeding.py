@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp.seeding import describe, fit_context
+from skdp.tables.records import describe, fit_context
 
 LONG = np.arange(5000.0)
 

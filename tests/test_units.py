@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.mechanisms import PoissonSampler, RandomStream
-from skdp.units import LotsOfUnits, units_of
+from skdp.tables.units import LotsOfUnits, units_of
 
 
 def partition(ids):

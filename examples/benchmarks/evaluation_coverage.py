@@ -26,8 +26,8 @@ from scipy.special import logit
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.metrics import PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
-from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan, ScoreTables
+from skdp.metrics.result import FIGURES
 
 FAST = "--fast" in sys.argv
 SIZES, EPSILONS, DRAWS = (500, 2000, 15_000, 50_000), (0.1, 0.5, 1.0, 3.0), 1000

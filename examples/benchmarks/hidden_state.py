@@ -33,7 +33,7 @@ from skdp.accounting import (
     UniformSampledEvent,
     calibrate_event,
 )
-from skdp.accounting.numerics.poisson_batches import largest_likely_batch
+from skdp.accounting.numerics.counts import largest_likely_batch
 
 EPSILON, DELTA = 1.0, 1e-6
 N_ROWS = 1000

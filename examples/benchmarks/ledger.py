@@ -25,7 +25,7 @@ from pathlib import Path
 import skdp
 from skdp.accounting import Event, GaussianEvent, PureDPEvent
 from skdp.budget import BudgetAccountant
-from skdp.budget.ledger import connection
+from skdp.budget.ledger import files as connection
 
 LENGTHS = (0, 1_000, 10_000)
 PARAMETERS = {"epsilon": 1.0, "delta": 1e-6, "alpha": "auto", "data_norm": 1.0, "loss": "logistic"}

@@ -27,7 +27,7 @@ from sklearn.datasets import load_digits
 from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegression
 from skdp.mechanisms import GaussianMechanism, RandomStream, record_releases
 from skdp.mechanisms._ziggurat import ziggurat
-from skdp.mechanisms.discrete_gaussian import discrete_gaussians
+from skdp.mechanisms.discrete import discrete_gaussians
 from skdp.mechanisms.release import Release
 
 HEADING = "## Measured"

@@ -153,9 +153,9 @@ def measure(name: str, n_rows: int, folder: Path, in_memory: bool, parquet: bool
 
 def time_passes(folder: Path, n_rows: int) -> str:
     """Return gigabytes a second of a check, a pass for a gradient, scores, and `cat`."""
-    from skdp.inputs import validate_rows
     from skdp.losses import LogisticLoss
     from skdp.solvers import Rows, sum_gradients
+    from skdp.tables.inputs import validate_rows
 
     X, y = (np.load(path, mmap_mode="r") for path in make_files(folder, n_rows))
     model = OperaLogisticRegression(data_norm=1.0, classes=[0, 1], epsilon=1.0)

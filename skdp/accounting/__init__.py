@@ -6,20 +6,23 @@ it costs, and calibration turns a target into a noise multiplier, a number of st
 
 import skdp.accounting.interchange
 import skdp.accounting.releases  # noqa: F401 - fills the table of cards
-from skdp.accounting.accountants.advanced_composition import AdvancedCompositionAccountant
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.accountants.basic_composition import BasicCompositionAccountant
-from skdp.accounting.accountants.bayesian import BayesianAccountant
+from skdp.accounting.accountants.composition import (
+    AdvancedCompositionAccountant,
+    OptimalCompositionAccountant,
+)
 from skdp.accounting.accountants.gdp import GDPAccountant
-from skdp.accounting.accountants.generic import GenericAccountant
+from skdp.accounting.accountants.generic import BayesianAccountant, GenericAccountant
 from skdp.accounting.accountants.hidden_state import HiddenStateAccountant
-from skdp.accounting.accountants.moments import MomentsAccountant
-from skdp.accounting.accountants.optimal_composition import OptimalCompositionAccountant
 from skdp.accounting.accountants.pld import PLDAccountant
-from skdp.accounting.accountants.rdp import RDPAccountant
-from skdp.accounting.calibration.closed_form import composition_noise_multiplier
+from skdp.accounting.accountants.rdp import MomentsAccountant, RDPAccountant
+from skdp.accounting.accountants.stepwise import BasicCompositionAccountant
 from skdp.accounting.calibration.extent import calibrate_sample_rate, calibrate_steps
-from skdp.accounting.calibration.noise import calibrate_event, calibrate_noise_multiplier
+from skdp.accounting.calibration.noise import (
+    calibrate_event,
+    calibrate_noise_multiplier,
+    composition_noise_multiplier,
+)
 from skdp.accounting.dpsgd import dpsgd_epsilon
 from skdp.accounting.events import (
     ApproxDPEvent,

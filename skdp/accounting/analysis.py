@@ -21,10 +21,10 @@ from skdp.accounting.events import (
     change_leaves,
     leaf_counts,
 )
-from skdp.accounting.numerics.floats import float_up
-from skdp.accounting.numerics.order_conversion import pure_rho
+from skdp.accounting.numerics.arithmetic import float_up
+from skdp.accounting.numerics.renyi_divergences import pure_rho
 from skdp.accounting.pld.pairs.base import Pair
-from skdp.choices import Adjacency
+from skdp.base.parameters import Adjacency
 
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from skdp.accounting.accountants import resolve_accountant
 from skdp.accounting.accountants.base import Accountant
-from skdp.accounting.accountants.registry import resolve_accountant
 from skdp.accounting.checks import check_real
 from skdp.accounting.events import (
     Event,
@@ -15,7 +15,7 @@ from skdp.accounting.events import (
     UniformSampledEvent,
 )
 from skdp.accounting.value import PrivacyValue
-from skdp.choices import Adjacency, Sampling
+from skdp.base.parameters import Adjacency, Sampling
 
 
 def dpsgd_event(

@@ -8,7 +8,7 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.accountants.gdp import GDPAccountant
 from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.bracket import golden_section, narrow_bracket
+from skdp.accounting.numerics.arithmetic import golden_section, narrow_bracket
 from skdp.accounting.value import PrivacyValue
 
 _ITERATIONS = 8

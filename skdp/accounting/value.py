@@ -1,9 +1,16 @@
-"""What an accountant answers: a number that knows what it promises."""
+"""What accountants answer: numbers with what they promise, and intervals around them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Self
+
+from skdp.accounting.events import Event
+from skdp.base.parameters import Adjacency
+from skdp.exceptions import ContradictionWarning
 
 
 class PrivacyValue(float):
@@ -108,3 +115,82 @@ def check_guarantee(name: str, value: float) -> None:
         f"{name}={float(value)!r} {reason}. It is no guarantee and cannot be charged or reported "
         "as one; use an accountant whose results are guarantees, such as PLDAccountant."
     )
+
+
+Interval = tuple[float, float]
+
+
+class Proved(tuple[float, float]):
+    """Lower and upper bound, and the name of what proved each."""
+
+    by: tuple[str, str]
+
+    def __new__(cls, interval: Interval, by: tuple[str, str]) -> Self:
+        """Keep the names beside the bounds."""
+        value = super().__new__(cls, interval)
+        value.by = by
+        return value
+
+
+def named(interval: Interval, name: str) -> Proved:
+    """Return an interval whose two sides one method has proved."""
+    return Proved(interval, (name, name))
+
+
+def provers(interval: Interval) -> tuple[str, str]:
+    """Return the names of what proved each side, empty where they are not kept."""
+    return interval.by if isinstance(interval, Proved) else ("", "")
+
+
+def meet(known: Interval, found: Interval) -> Proved:
+    """Return the intersection of two bounds on the same number."""
+    # If there is none, one of the two is wrong: a warning says so, and both are covered.
+    lower = found if found[0] > known[0] else known
+    upper = found if found[1] < known[1] else known
+    if lower[0] > upper[1]:
+        warn_of_contradiction(Proved((lower[0], upper[1]), (provers(lower)[0], provers(upper)[1])))
+        lower, upper = upper, lower
+    return Proved((lower[0], upper[1]), (provers(lower)[0], provers(upper)[1]))
+
+
+def warn_of_contradiction(interval: Interval) -> None:
+    """Say that a lower bound exceeds an upper one."""
+    lower, upper = interval
+    below, above = provers(interval)
+    warnings.warn(
+        f"Two bounds on the same privacy cost exclude each other: at least {lower!r} by "
+        f"{below or 'one method'}, at most {upper!r} by {above or 'another'}. One is wrong; the "
+        "larger is reported. Please report this as a bug.",
+        ContradictionWarning,
+        stacklevel=2,
+    )
+
+
+def is_narrow(interval: Interval, rtol: float, smallest: float = 0.0) -> bool:
+    """Tell whether the bounds are relatively close; nothing is close to an infinite upper one."""
+    lower, upper = interval
+    return math.isfinite(upper) and upper - lower <= rtol * max(upper, smallest)
+
+
+_NARROW = 1e-3  # relative width of intervals whose lower bounds are kept
+
+
+def note_certified(
+    counts: Mapping[Event, int], adjacency: Adjacency, delta: float, epsilon: Interval
+) -> None:
+    """Keep the lower bound of a close interval for the epsilon of leaves."""
+    if 0.0 < epsilon[0] <= epsilon[1] and is_narrow(epsilon, _NARROW):
+        _cell(frozenset(counts.items()), adjacency, delta)[:] = [epsilon[0]]
+
+
+def certified_epsilon(
+    counts: Mapping[Event, int], adjacency: Adjacency, delta: float
+) -> float | None:
+    """Return what was kept of leaves, if anything."""
+    kept = _cell(frozenset(counts.items()), adjacency, delta)
+    return kept[0] if kept else None
+
+
+@lru_cache(maxsize=512)
+def _cell(leaves: frozenset[tuple[Event, int]], adjacency: Adjacency, delta: float) -> list[float]:
+    return []

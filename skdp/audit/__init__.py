@@ -1,11 +1,9 @@
 """Audits: what an attacker can prove, from one run or many, held against what is claimed."""
 
-from skdp.audit.displays import AuditDisplay, MembershipDisplay
 from skdp.audit.epsilon import audit_epsilon
-from skdp.audit.membership import membership_inference
-from skdp.audit.membership_result import MembershipResult
+from skdp.audit.membership import MembershipResult, membership_inference
 from skdp.audit.one_run import audit_in_one_run
-from skdp.audit.result import AuditResult
+from skdp.audit.result import AuditDisplay, AuditResult, MembershipDisplay
 
 __all__ = [
     "AuditDisplay",

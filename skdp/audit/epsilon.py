@@ -10,17 +10,29 @@ import numpy as np
 
 from skdp.accounting import GDPAccountant
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.audit.bounds import Array, choose_threshold, discriminant, errors_above
 from skdp.audit.neighbours import given_pair, worst_case
 from skdp.audit.result import AuditResult
-from skdp.audit.runs import AuditedTable, RepeatableStream, paying_parts, published, read
-from skdp.audit.transcripts import Transcripts
-from skdp.choices import AuditMethod, Release
+from skdp.audit.runs import (
+    AuditedTable,
+    RepeatableStream,
+    Transcripts,
+    paying_parts,
+    published,
+    read,
+)
+from skdp.base.parameters import (
+    AuditMethod,
+    Release,
+    check_choice,
+    check_integer,
+    check_real,
+    plain_arguments,
+)
+from skdp.base.pipelines import walk
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
-from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
-from skdp.pipelines import walk
-from skdp.progress import shown
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.running import shown
 from skdp.tables.places import in_memory
 
 # Points of the claimed privacy curve that the errors are held against.

@@ -1,12 +1,19 @@
-"""Attacks that tell the rows a model was fitted to from others."""
+"""Attacks that tell the rows a model was fitted to from others, and their findings.
+
+Intervals hold for rows drawn with or without replacement (``docs/proofs/membership.md``,
+Theorem 3).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score, roc_curve
@@ -15,16 +22,199 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.audit.bounds import Array
-from skdp.audit.membership_rates import advantage, tpr_at
-from skdp.audit.membership_result import MembershipResult
+from skdp.accounting.numerics.trade_off import trade_off_lower
+from skdp.accounting.records import JsonRecord, html_table
+from skdp.audit.bounds import Array, rate_interval, rate_upper
 from skdp.audit.runs import uncharged
-from skdp.choices import Attack
-from skdp.parameters import check_choice, check_integer, check_real, plain_arguments
-from skdp.pipelines import walk
-from skdp.progress import shown
-from skdp.reporting.profile import profile_of
-from skdp.sklearn_bases import responds
+from skdp.base.parameters import Attack, check_choice, check_integer, check_real, plain_arguments
+from skdp.base.pipelines import walk
+from skdp.base.scikit_learn import responds
+from skdp.reporting.profile import Profile, profile_of
+from skdp.running import shown
+
+Interval = tuple[float, float]
+
+
+def level(failure: float) -> float:
+    """Return the level at which a binomial bound keeps `failure` without replacement as well."""
+    return -math.expm1(-failure)
+
+
+def advantage(
+    members: Array, others: Array, failure: float, rng: RandomState
+) -> tuple[float, Interval]:
+    """Count true minus false positives on half the rows, at the threshold best on the others."""
+    tables = [np.array_split(rng.permutation(scores), 2) for scores in (members, others)]
+    candidates = np.unique(np.concatenate([known for known, _ in tables]))
+    true, false = (
+        1.0 - np.searchsorted(np.sort(known), candidates, side="right") / known.size
+        for known, _ in tables
+    )
+    threshold = candidates[np.argmax(true - false)]
+    counts = [(int((tested > threshold).sum()), tested.size) for _, tested in tables]
+    hits, alarms = (count / size for count, size in counts)
+    hit, alarm = (rate_interval(*count, 2.0 * level(0.25 * failure)) for count in counts)
+    return hits - alarms, (hit[0] - alarm[1], hit[1] - alarm[0])
+
+
+def tpr_at(fpr: float, members: Array, others: Array, failure: float) -> tuple[float, Interval]:
+    """Return the true-positive rate at a false-positive rate, and an interval for it."""
+    share, size = level(0.25 * failure), others.size
+    ranked, above = np.sort(others)[::-1], np.arange(size)
+    rank = int(fpr * (size + 1))  # a further row is above the threshold as often as `fpr`, at most
+    estimate = float((members > ranked[rank - 1]).mean()) if rank else 0.0
+    lower, upper = 0.0, 1.0
+    # Thresholds with so few of the others above them have a rate of at most `fpr`, surely;
+    proved = int((rate_upper(above, size, share) <= fpr).sum())
+    if proved:
+        missed = int((members <= ranked[proved - 1]).sum())
+        lower = 1.0 - float(rate_upper(missed, members.size, share))
+    # and with so many at them or above, a larger one.
+    exceeded = 1.0 - rate_upper(size - above - 1, size, share) > fpr
+    if exceeded.any():
+        reached = int((members >= ranked[np.argmax(exceeded)]).sum())
+        upper = float(rate_upper(reached, members.size, share))
+    return estimate, (max(lower, 0.0), upper)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MembershipResult(JsonRecord):
+    """How well an attack tells a model's training rows from others, beside what its claim allows.
+
+    Figures are about this model: each interval covers, with probability `confidence` over the
+    choice of the tested rows, the rate among all rows that they were chosen from. Bounds are on
+    means over trainings: **one model may exceed them**, and that disproves nothing.
+
+    Parameters
+    ----------
+    estimator : str
+        Name of the model's class.
+    attack : {"loss", "likelihood-ratio"}
+        The attack.
+    n_members, n_nonmembers : int
+        Numbers of rows that were tested.
+    confidence : float
+        Probability, at least, with which each interval holds.
+    fpr, tpr : ndarray of shape (n_thresholds,)
+        The receiver operating characteristic of all tested rows.
+    auc : float
+        The area below it.
+    advantage : float
+        True minus false positives, on a random half of the rows, of the threshold that is best on
+        the other half.
+    advantage_interval : (float, float)
+        Its interval, for rows that had no part in choosing the threshold.
+    tpr_at_fpr, tpr_intervals : dict
+        True-positive rates at the false-positive rates that were asked for, and their intervals,
+        which pay for not knowing the thresholds.
+    claim : Profile or None
+        Points of the claimed privacy curve; None if nothing is claimed for the model as a whole.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.audit import membership_inference
+    >>> X, y = make_classification(400, flip_y=0.3, random_state=0)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> result = membership_inference(tree, X[:200], y[:200], X[200:], y[200:], random_state=0)
+    >>> result.estimator, result.n_members, result.claim
+    ('DecisionTreeClassifier', 200, None)
+    """
+
+    estimator: str
+    attack: str
+    n_members: int
+    n_nonmembers: int
+    confidence: float
+    fpr: Array
+    tpr: Array
+    auc: float
+    advantage: float
+    advantage_interval: Interval
+    tpr_at_fpr: dict[float, float]
+    tpr_intervals: dict[float, Interval]
+    claim: Profile | None
+
+    def tpr_bound(self, fpr: ArrayLike) -> Array | None:
+        """Return the largest mean true-positive rate that the claim allows.
+
+        Parameters
+        ----------
+        fpr : float or array-like
+            Mean false-positive rates, in [0, 1].
+
+        Returns
+        -------
+        ndarray or None
+            A bound for each of them; None if nothing is claimed.
+        """
+        if self.claim is None:
+            return None
+        # A member is replaced by another row, or removed and another one added.
+        for _ in range(2 if self.claim.adjacency == "add-remove" else 1):
+            misses = trade_off_lower(self.claim.epsilons, self.claim.deltas, np.ravel(fpr))
+            fpr = np.reshape(1.0 - misses, np.shape(fpr))
+        return np.asarray(fpr)
+
+    @property
+    def advantage_bound(self) -> float | None:
+        """Largest mean advantage that the claim allows."""
+        if self.claim is None:
+            return None
+        epsilons, deltas, adjacency = self.claim
+        if adjacency == "add-remove":
+            return 1.0 - 2.0 * float(trade_off_lower(epsilons, deltas, np.array([0.5]))[0])
+        return float(np.min(1.0 - 2.0 * (1.0 - deltas) / (1.0 + np.exp(epsilons))))
+
+    @property
+    def auc_bound(self) -> float | None:
+        """Largest mean area that the claim allows."""
+        return None if self.advantage_bound is None else 0.5 + 0.5 * self.advantage_bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain, JSON-ready values."""
+        bounds = {rate: self.tpr_bound(rate) for rate in self.tpr_at_fpr}
+        return asdict(self) | {
+            "fpr": self.fpr.tolist(),
+            "tpr": self.tpr.tolist(),
+            "claim": self.claim and [part.tolist() for part in self.claim[:2]],
+            "adjacency": self.claim and self.claim.adjacency,
+            "tpr_bounds": {rate: bound and float(bound) for rate, bound in bounds.items()},
+            "advantage_bound": self.advantage_bound,
+            "auc_bound": self.auc_bound,
+        }
+
+    def _figures(self) -> list[tuple[str, str]]:
+        """Return each figure in words."""
+        gain = _in_words(self.advantage, self.advantage_bound, self.advantage_interval)
+        figures = [("AUC", _in_words(self.auc, self.auc_bound)), ("advantage", gain)]
+        for rate, found in self.tpr_at_fpr.items():
+            words = _in_words(found, self.tpr_bound(rate), self.tpr_intervals[rate])
+            figures.append((f"TPR at FPR {rate:g}", words))
+        return figures
+
+    def __repr__(self) -> str:
+        figures = "; ".join(f"{name} {words}" for name, words in self._figures())
+        return f"MembershipResult({self.estimator}, {self.attack} attack: {figures})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("attack", self.attack),
+            ("rows", f"{self.n_members} members, {self.n_nonmembers} others"),
+            *self._figures(),
+            ("confidence", f"{self.confidence:g} for each interval"),
+            ("bounds", "none: nothing is claimed" if self.claim is None else "of means"),
+        ]
+        return html_table(f"Membership inference: {self.estimator}", rows)
+
+
+def _in_words(found: float, bound: Any, interval: Interval | None = None) -> str:
+    words = f"{found:.4g}"
+    if interval is not None:
+        words += f" ({interval[0]:.3g} to {interval[1]:.3g})"
+    return words if bound is None else f"{words}, claim allows {bound:.4g} on average"
+
 
 _LEAST_PROBABILITY = 1e-12  # trees say zero
 

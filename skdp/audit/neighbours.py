@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.pipelines import walk
-from skdp.row_bounds import resolve_data_norm
-from skdp.sklearn_bases import responds, template_of
-from skdp.units import units_of
+from skdp.base.pipelines import walk
+from skdp.base.scikit_learn import responds, template_of
+from skdp.tables.inputs import resolve_data_norm
+from skdp.tables.units import units_of
 
 NO_NULL_ROW = (
     "Under add-remove, an absent row is stood for by a row of zeros, which contributes nothing "

@@ -1,9 +1,8 @@
 """Budgets: how much privacy may be spent, and what has been."""
 
-from skdp.budget.accountant import BudgetAccountant
-from skdp.budget.committed import BudgetPlan
+from skdp.budget.accountant import BudgetAccountant, BudgetPlan
 from skdp.budget.entries import BudgetEntry
-from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.ledger.chain import LedgerReceipt
 from skdp.budget.planning import plan_fits
 from skdp.exceptions import (
     BudgetExceededError,

@@ -19,9 +19,9 @@ from sklearn.model_selection import (
 
 from skdp.accounting import Event
 from skdp.accounting.analysis import costs_no_more, with_noise
-from skdp.pipelines import Step, is_container, walk
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.reporting.steps import is_private
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.pipelines import Step, is_container, walk
+from skdp.base.scikit_learn import is_private
 
 _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 _ROUNDING = 1.0 + 1e-12  # of noise: no more than calibration rounds

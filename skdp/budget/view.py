@@ -6,16 +6,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from skdp.budget.desk import Desk
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.budget.desk import Desk, not_priced, price_again
 from skdp.budget.entries import record_of
-from skdp.budget.ledger.chain import read_amounts
-from skdp.budget.ledger.receipt import LedgerReceipt
+from skdp.budget.ledger.chain import LedgerReceipt, read_amounts
 from skdp.budget.ledger.store import Ledger
-from skdp.budget.repricing import not_priced, price_again
-from skdp.budget.summary import coordinates, html_text, short_text, total_spent
+from skdp.budget.request import coordinates, html_text, short_text, total_spent
 from skdp.exceptions import LedgerError, PrivacyWarning
 from skdp.mechanisms.contribution import Adjacency
-from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class LedgerView:

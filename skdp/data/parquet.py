@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
-from skdp.row_sources import BlockTable
+from skdp.tables.digests import Digester
+from skdp.tables.row_sources import BlockTable
 
 # Rows that are decoded at once, bytes that are read, and of those whose digest is taken.
 _AT_ONCE, _BUFFER, _PIECE = 1 << 16, 1 << 18, 1 << 22

@@ -14,7 +14,7 @@ from typing import Any
 import sklearn.datasets
 from sklearn.utils import Bunch
 
-from skdp.choices import DatasetName, Subset
+from skdp.base.parameters import DatasetName, Subset
 from skdp.preprocessing import TableSchema
 from skdp.preprocessing.schema.frames import import_pandas
 from skdp.preprocessing.schema.label import LabelColumn

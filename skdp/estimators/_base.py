@@ -10,30 +10,35 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.choices import Auto, UnitWeighting
-from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
-from skdp.inputs import validate_rows
-from skdp.losses.base import Loss
-from skdp.mechanisms.random_stream import RandomStream, is_seeded
-from skdp.models import LinearModel, Model, ScaledUnits
-from skdp.models.protocol import refuse_unstated
-from skdp.parameters import (
+from skdp.accounting.privacy_spent import (
+    DISCRETE_NOISE,
+    REAL_NUMBERS,
+    REAL_PURE_NOISE,
+    PrivacySpent,
+)
+from skdp.base.parameters import (
+    Auto,
     DeclaredParameters,
+    UnitWeighting,
     check_choice,
     check_integer,
     check_real,
     parameter,
     released,
 )
+from skdp.base.scikit_learn import BaseEstimator
+from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
+from skdp.losses.base import Loss
+from skdp.mechanisms.random_stream import RandomStream, is_seeded
+from skdp.models import LinearModel, Model, ScaledUnits
+from skdp.models.protocol import refuse_unstated
 from skdp.plans.coefficient_noise import coefficient_noise
 from skdp.plans.defaults import INTERCEPT_VALUE, PublicNumbers
 from skdp.plans.protocol import Plan
-from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS, REAL_PURE_NOISE, PrivacySpent
-from skdp.row_bounds import resolve_data_norm, warn_of_unbounded_rows
-from skdp.row_sources import in_blocks
-from skdp.sklearn_bases import BaseEstimator
+from skdp.tables.inputs import resolve_data_norm, validate_rows, warn_of_unbounded_rows
 from skdp.tables.records import Records
-from skdp.units import about_units
+from skdp.tables.row_sources import in_blocks
+from skdp.tables.units import about_units
 
 
 class InterceptMixin(DeclaredParameters):

@@ -7,14 +7,20 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skdp.choices import Activation
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import (
+    Activation,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import LogisticMixin
 from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
-from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.defaults import PublicNumbers
-from skdp.reporting.privacy_spent import PrivacySpent
 
 # Of all layers together: a vector of doubles takes 800 MB, and training holds several.
 _MOST_WEIGHTS = 10**8
@@ -203,7 +209,7 @@ class NetworkMixin(LogisticMixin, PrivateModel):
             self.out_activation_ = "logistic" if model.n_outputs == 1 else "softmax"
 
     def _as_sklearn(self) -> Any:
-        from skdp.estimators._twins import network_twin
+        from skdp.estimators._mixins import network_twin
 
         return network_twin(self) if hasattr(self, "coefs_") else super()._as_sklearn()
 

@@ -8,16 +8,24 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from skdp.accounting import Accountant
-from skdp.accounting.accountants.registry import resolve_accountant
-from skdp.choices import Auto, NoiseCalibration, Sampling, StepRule
+from skdp.accounting.accountants import resolve_accountant
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import (
+    Auto,
+    NoiseCalibration,
+    Sampling,
+    StepRule,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.estimators._base import PenalizedModel, PrivateModel, UnitWeightingMixin
 from skdp.models import Model
-from skdp.parameters import check_choice, check_integer, check_real, parameter, released
-from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
-from skdp.plans.noisy_gradient import Execution, NoisyGradientPlan
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.plans.noisy_gradient import Execution, GradientPerturbationChoices, NoisyGradientPlan
 
 _SAMPLING_TEXT = {
     "full": "every step reads all rows",

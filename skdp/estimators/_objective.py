@@ -1,4 +1,4 @@
-"""Objective perturbation: logistic regression, and the base of both estimators."""
+"""Objective perturbation: logistic regression and SVC."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skdp.choices import Auto, Numerics, SmoothSolver
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import (
+    Auto,
+    Numerics,
+    SmoothSolver,
+    check_choice,
+    check_integer,
+    parameter,
+)
 from skdp.estimators._base import PenalizedModel, UnitWeightingMixin
-from skdp.estimators._calibrated import CalibratedMixin
-from skdp.estimators._class_weights import ClassWeightMixin
-from skdp.estimators._mixins import LogisticMixin
+from skdp.estimators._calibrated import CalibratedMixin, ClassWeightMixin
+from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.losses import ClippedLoss, OneVsRestLoss
 from skdp.models import LinearModel
-from skdp.parameters import check_choice, check_integer, parameter
-from skdp.plans.defaults import (
-    PublicNumbers,
-    default_objective_clip,
-    default_objective_penalty,
-)
-from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
-from skdp.plans.pure_objective import pure_objective_plan
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.plans.defaults import PublicNumbers, default_objective_clip, default_objective_penalty
+from skdp.plans.objective_perturbation import ObjectivePerturbationPlan, pure_objective_plan
 
 
 class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
@@ -182,9 +182,45 @@ class ObjectivePerturbationLogisticRegression(
     )
 
     def _as_sklearn(self) -> Any:
-        from skdp.estimators._twins import one_vs_rest_twin
+        from skdp.estimators._mixins import one_vs_rest_twin
 
         return super()._as_sklearn() if len(self.classes_) == 2 else one_vs_rest_twin(self)
 
     def _log_shares(self, scores: np.ndarray) -> np.ndarray:
         return log_softmax(log_expit(scores), axis=1)
+
+
+class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveModel):
+    r"""Linear support vector classifier with objective perturbation.
+
+    Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus
+    a random linear function of the coefficients, where H is the hinge loss with its kink smoothed
+    over ``1 +- half_width``, and releases the minimiser with a little more noise. More than two
+    classes are fitted one against the rest and accounted for together.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni & Sarwate (2011). Proofs: :ref:`Theorems 2, 3, 5 and 6 of objective
+    perturbation <objective-perturbation-2>`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from skdp import ObjectivePerturbationSVC
+    >>> X, y = make_blobs(500, centers=2, random_state=0)
+    >>> ObjectivePerturbationSVC(epsilon=2.0, delta=1e-5, data_norm=10.0).fit(X, y).classes_
+    array([0, 1])
+    """
+
+    _added_texts: ClassVar[dict[str, str]] = {
+        "half_width": "A wider kink needs less penalty.",
+    }
+
+    max_grad_norm: float | Auto | None = parameter(
+        'float, "auto" or None',
+        """Norm C to which each record's gradient is clipped, in units of the loss per weight: the
+        loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It bounds
+        what one record can do, and so the noise. ``"auto"`` does not clip: the hinge is a clipped
+        loss already.""",
+        default="auto",
+    )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from skdp.choices import Numerics, Solver
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import (
+    Numerics,
+    Solver,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+)
 from skdp.estimators._base import PenalizedModel, UnitWeightingMixin
-from skdp.estimators._calibrated import CalibratedMixin
-from skdp.estimators._class_weights import ClassWeightMixin
+from skdp.estimators._calibrated import CalibratedMixin, ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.models import LinearModel
-from skdp.parameters import check_choice, check_integer, check_real, parameter
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
 from skdp.plans.output_perturbation import OutputPerturbationPlan
-from skdp.reporting.privacy_spent import PrivacySpent
 
 
 class OperaModel(UnitWeightingMixin, PenalizedModel):

@@ -9,7 +9,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import PLDAccountant
-from skdp.choices import Aggregation
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import (
+    Aggregation,
+    check_choice,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
+from skdp.base.scikit_learn import BaseEstimator, ClassifierMixin, responds
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._school import (
     ASSUMPTIONS,
@@ -23,15 +32,12 @@ from skdp.estimators._school import (
 )
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress, PrivateFit
-from skdp.inputs import validate_private_data
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
-from skdp.parameters import check_choice, check_integer, check_real, parameter, released
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.seeding import fit_context
-from skdp.sklearn_bases import BaseEstimator, ClassifierMixin, responds
+from skdp.tables.inputs import validate_private_data
 from skdp.tables.places import in_memory, taken_for_granted
-from skdp.units import units_of
+from skdp.tables.records import fit_context
+from skdp.tables.units import units_of
 
 _TYPES = (np.float64, np.float32)
 

@@ -25,9 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.fitting import PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.plans.votes import UNANSWERED
-from skdp.silence import around_runs
+from skdp.running import around_runs
 from skdp.tables.records import Records
-from skdp.units import Units
+from skdp.tables.units import Units
 
 ASSUMPTIONS = (
     "the number of rows (of ids, with groups=), the columns and all parameters are public; so are "

@@ -8,21 +8,27 @@ import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.choices import Adjacency, Auto, VariationalPrivacy
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import (
+    Adjacency,
+    Auto,
+    VariationalPrivacy,
+    check_choice,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.estimators._base import InterceptMixin
 from skdp.estimators._mixins import LogisticMixin, PrivateClassifierMixin
 from skdp.estimators._noisy_gradient import NoisyGradientModel
-from skdp.inputs import validate_rows
 from skdp.losses.base import Loss
 from skdp.models import Model
-from skdp.parameters import check_choice, check_real, parameter, released
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
-from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.noisy_gradient import DPSGDChoices, NoisyGradientPlan
 from skdp.plans.variational import account_for_noise, build_variational
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_sources import in_blocks
+from skdp.tables.inputs import validate_rows
 from skdp.tables.places import row_by_row
+from skdp.tables.row_sources import in_blocks
 
 
 class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradientModel):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdp.inputs import holds_times, nearest_float
+from skdp.tables.inputs import holds_times, nearest_float
 
 _AT_ONCE = 1 << 20
 _MANY_KINDS = (

@@ -17,11 +17,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skdp.base.scikit_learn import fitted_model, responds
 from skdp.plans.coefficient_noise import CoefficientNoise
 from skdp.preprocessing import BoundedScaler, NumericColumn, RowNormClipper, SchemaEncoder
 from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
 from skdp.preprocessing.schema.columns import coarsen
-from skdp.sklearn_bases import fitted_model, responds
 
 Array = NDArray[np.float64]
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.base.parameters import check_real
 from skdp.inspection.additive import (
     AdditiveModel,
     Part,
@@ -17,7 +18,6 @@ from skdp.inspection.additive import (
     public_grids,
     read_additive,
 )
-from skdp.parameters import check_real
 from skdp.reporting.drawing import pyplot
 
 Array = NDArray[np.float64]

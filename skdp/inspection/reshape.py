@@ -12,6 +12,8 @@ from scipy.optimize import nnls
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from skdp.base.parameters import check_real
+from skdp.base.scikit_learn import responds
 from skdp.inspection.additive import (
     AdditiveModel,
     Part,
@@ -19,9 +21,7 @@ from skdp.inspection.additive import (
     public_grids,
     read_additive,
 )
-from skdp.parameters import check_real
 from skdp.plans.coefficient_noise import CoefficientNoise
-from skdp.sklearn_bases import responds
 
 Array = NDArray[np.float64]
 

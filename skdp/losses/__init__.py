@@ -1,8 +1,6 @@
 """Losses: values, derivatives and the constants that sensitivities are made of."""
 
-from skdp.losses.clipped import ClippedLoss
-from skdp.losses.logistic import LogisticLoss
-from skdp.losses.one_vs_rest import OneVsRestLoss
+from skdp.losses.classification import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.real import (
     ClippedSquaredLoss,
     HuberLoss,
@@ -10,8 +8,7 @@ from skdp.losses.real import (
     PseudoHuberLoss,
     QuantileLoss,
 )
-from skdp.losses.smoothed_hinge import SmoothedHingeLoss
-from skdp.losses.softmax import SoftmaxLoss
+from skdp.losses.wrapped import ClippedLoss, OneVsRestLoss
 
 __all__ = [
     "ClippedLoss",

@@ -10,8 +10,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from skdp.losses._bounds import ROUND_UP
-from skdp.losses.base import ScoreLoss, TargetKind, functions_named
+from skdp.losses.base import ROUND_UP, ScoreLoss, TargetKind, functions_named
 
 
 class RealLoss(ScoreLoss):

@@ -1,5 +1,11 @@
 """Mechanisms: the only place that draws noise or samples rows."""
 
+from skdp.mechanisms.additive import (
+    GaussianMechanism,
+    gaussian_mechanism,
+    laplace_accuracy,
+    laplace_mechanism,
+)
 from skdp.mechanisms.analytic_gaussian import (
     analytic_gaussian_delta,
     analytic_gaussian_epsilon,
@@ -7,13 +13,19 @@ from skdp.mechanisms.analytic_gaussian import (
     classical_gaussian_sigma,
 )
 from skdp.mechanisms.contribution import ContributionBound
-from skdp.mechanisms.gaussian import GaussianMechanism, gaussian_mechanism
-from skdp.mechanisms.laplace import laplace_accuracy, laplace_mechanism
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
-from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
-from skdp.mechanisms.selection import exponential_mechanism, permute_and_flip, report_noisy_max
-from skdp.mechanisms.sparse_vector import SparseVector
-from skdp.mechanisms.stopping import RandomStopping
+from skdp.mechanisms.samplers import (
+    AllocationSampler,
+    PoissonSampler,
+    RandomStopping,
+    UniformSubsetSampler,
+)
+from skdp.mechanisms.selection import (
+    SparseVector,
+    exponential_mechanism,
+    permute_and_flip,
+    report_noisy_max,
+)
 from skdp.mechanisms.trace import ReleaseTrace, active_trace, record_releases
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Compiled standard normals by the ziggurat of Marsaglia and Tsang (2000), of 256 layers.
+"""Compiled standard normals by the ziggurat of Marsaglia and Tsang (2000), and subsets.
 
 One word of 64 bits holds a layer (8), a sign (1) and a place in the layer (55). Layers, tail and
 acceptance are exact up to rounding; ``docs/security.md`` has the law that is drawn, and a bound.
@@ -165,3 +165,30 @@ def fill_normals(
     fill(state, words)
     none = np.empty(0, dtype=np.uint64)
     normals_of(words, ziggurat(), more, none, 0, out, fill, resolve)
+
+
+@njit(cache=True, nogil=True)
+def floyd_subsets(
+    uniforms: np.ndarray,
+    n_rows: int,
+    batch_size: int,
+    last_step_seen: np.ndarray,
+    first_step: int,
+    indices: np.ndarray,
+) -> None:
+    """Fill `indices` with consecutive uniform subsets of ``range(n_rows)`` (Floyd 1987).
+
+    `last_step_seen` marks each row with the number (from 1) of the last step that chose it, so
+    that membership costs one look-up and nothing has to be cleared between steps.
+    """
+    n_steps = indices.size // batch_size
+    for step in range(n_steps):
+        mark = first_step + step + 1
+        start = step * batch_size
+        for k in range(batch_size):
+            top = n_rows - batch_size + k
+            candidate = np.int64(uniforms[start + k] * (top + 1))
+            if last_step_seen[candidate] == mark:
+                candidate = np.int64(top)
+            last_step_seen[candidate] = mark
+            indices[start + k] = candidate

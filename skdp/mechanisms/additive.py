@@ -1,13 +1,34 @@
-"""What mechanisms that add noise to a vector have in common, on a grid or not."""
+"""Mechanisms that add noise to a vector: Gaussian, Laplace, norm-exponential.
+
+How large the noise of many numbers gets at once is known beforehand, without any data.
+
+Proofs: Theorems 1 and 2 of ``docs/proofs/pure.md``.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from skdp.mechanisms.random_stream import RandomStream
+from skdp.base.parameters import (
+    CountNoise,
+    SumBound,
+    check_choice,
+    check_integer,
+    check_real,
+    plain_arguments,
+)
+from skdp.mechanisms.analytic_gaussian import (
+    analytic_gaussian_sigma,
+    check_positive,
+    check_representable,
+)
+from skdp.mechanisms.discrete import discrete_gaussians, discrete_laplaces
+from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.mechanisms.trace import note_release
 
 
@@ -76,3 +97,240 @@ class AdditiveMechanism(ABC):
         norm = 1.0 if self.grid > 0.0 and self._exponential else 2.0
         declared = (self.sensitivity, float(self.sigma), norm, self._exponential)
         return note_release(self.label, value, output, *declared)
+
+
+@plain_arguments
+class GaussianMechanism(AdditiveMechanism):
+    """Release vectors with independent normal noise of one standard deviation.
+
+    A release of a value whose L2 sensitivity is at most `sensitivity` is exactly
+    ``sensitivity / sigma``-GDP (Dong, Roth & Su 2022, Theorem 2.7), under the adjacency relation
+    that the sensitivity refers to; its (epsilon, delta) is the analytic Gaussian profile (Balle
+    & Wang 2018, Theorem 8). Real arithmetic is assumed: the noise is drawn in double precision.
+
+    With a `grid`, values are rounded to its multiples and noise is a discrete Gaussian on them,
+    drawn exactly; no real arithmetic is assumed then. What it costs, and by how much rounding
+    raises a sensitivity: :ref:`Theorems 2 and 3 of discrete numerics <discrete-noise-2>`.
+
+    Parameters
+    ----------
+    sensitivity : float
+        L2 sensitivity of what will be released, that of rounding to the grid included.
+    sigma : float
+        Standard deviation of the noise in every coordinate; with a grid the multiple of it that is
+        the parameter of the discrete Gaussian.
+    stream : RandomStream
+        Source of the noise.
+    label : str
+        What is released, for traces.
+    grid : float, default=0.0
+        A power of two of which values and noise are multiples; 0 for continuous noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms import GaussianMechanism, RandomStream, analytic_gaussian_sigma
+    >>> ages = np.clip([34.0, 51.0, 47.0, 102.0], 0.0, 100.0)  # public bounds
+    >>> sigma = analytic_gaussian_sigma(1.0, 1e-5, sensitivity=25.0)  # replaced: 100 / 4
+    >>> mechanism = GaussianMechanism(
+    ...     sensitivity=25.0, sigma=sigma, stream=RandomStream.from_entropy(), label="mean age"
+    ... )
+    >>> noisy = mechanism.release(ages.mean(keepdims=True))
+    >>> noisy.shape, round(sigma, 1)
+    ((1,), 93.3)
+    """
+
+    def _draw(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        return self._stream.standard_normal(shape)
+
+    def _draw_steps(self, scale: Fraction, count: int) -> list[int]:
+        return discrete_gaussians(self._stream, scale, count)
+
+
+@plain_arguments
+def gaussian_mechanism(
+    value: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float,
+    random_state: Any = None,
+) -> np.ndarray:
+    """Release a value with the least Gaussian noise that gives (epsilon, delta).
+
+    Parameters
+    ----------
+    value : array-like
+        What to release; its L2 sensitivity must not exceed `sensitivity`.
+    epsilon : float
+        Privacy parameter, positive.
+    delta : float
+        Privacy parameter in (0, 1).
+    sensitivity : float
+        L2 sensitivity of `value` under the adjacency relation of the guarantee.
+    random_state : None, int, RandomState or RandomStream, default=None
+        Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
+
+    References
+    ----------
+    Balle & Wang (2018), Theorem 8 and Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.mechanisms import gaussian_mechanism
+    >>> bits = np.random.default_rng(0).integers(0, 2, (1000, 3))
+    >>> counts = bits.sum(axis=0)  # a row moves each by at most 1
+    >>> noisy = gaussian_mechanism(counts, epsilon=1.0, delta=1e-6, sensitivity=3**0.5)
+    >>> bool(np.abs(noisy - counts).max() < 100)
+    True
+    """
+    sigma = analytic_gaussian_sigma(epsilon, delta, sensitivity)
+    exact = np.asarray(value, dtype=np.float64)
+    # With a seed, calls that differ in anything must not share noise.
+    context = f"{epsilon!r} {delta!r} {sensitivity!r} {exact.shape}".encode() + exact.tobytes()
+    mechanism = GaussianMechanism(
+        sensitivity=sensitivity,
+        sigma=sigma,
+        stream=resolve_random_state(random_state, context),
+        label="gaussian_mechanism",
+    )
+    return mechanism.release(exact)
+
+
+@plain_arguments
+def laplace_mechanism(
+    value: Any, sensitivity: float, epsilon: float, random_state: Any = None
+) -> np.ndarray:
+    """Release a value with Laplace noise of scale ``sensitivity / epsilon``.
+
+    The release is epsilon-DP (Dwork, McSherry, Nissim and Smith, 2006, Proposition 1); accountants
+    know it as ``LaplaceEvent(1 / epsilon)``, which composes better. Real arithmetic is assumed:
+    the noise is drawn in double precision.
+
+    Parameters
+    ----------
+    value : array-like
+        What to release: a number, or an array whose entries get independent noise.
+    sensitivity : float
+        Bound on the L1 norm of the change of `value` under the adjacency in force, positive.
+    epsilon : float
+        Privacy parameter in nats, positive.
+    random_state : None, int, RandomState or RandomStream, default=None
+        Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import laplace_mechanism
+    >>> laplace_mechanism([10.0, 20.0], sensitivity=1.0, epsilon=0.5).shape
+    (2,)
+    """
+    check_positive("sensitivity", sensitivity)
+    check_positive("epsilon", epsilon)
+    scale = check_representable(math.nextafter(float(sensitivity) / float(epsilon), math.inf))
+    exact = np.asarray(value, dtype=np.float64)
+    # With a seed, calls that differ in anything must not share noise.
+    context = f"{epsilon!r} {sensitivity!r} {exact.shape}".encode() + exact.tobytes()
+    noise = scale * resolve_random_state(random_state, context).laplace(exact.shape)
+    return note_release("laplace_mechanism", exact, exact + noise, sensitivity, scale, norm=1.0)
+
+
+@plain_arguments
+def laplace_accuracy(
+    epsilon: float,
+    beta: float,
+    k: int = 1,
+    *,
+    sensitivity: float = 1.0,
+    noise: CountNoise = "laplace",
+    bound: SumBound = "exact",
+) -> float:
+    """Return the error that none of k numbers with Laplace noise exceeds, but for a probability.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter in nats of all k numbers together, positive.
+    beta : float
+        Probability, in (0, 1), with which some error may be larger.
+    k : int, default=1
+        How many numbers take independent noise, at least 1.
+    sensitivity : float, default=1.0
+        Bound on the L1 norm of their change under the adjacency in force, positive: 1 for the cells
+        of a histogram under add-remove, k for k counts of which a record may be in all.
+    noise : {"laplace", "discrete"}, default="laplace"
+        Whether the noise, of scale ``sensitivity / epsilon``, is that of `laplace_mechanism` or
+        discrete Laplace noise on the integers.
+    bound : {"exact", "union"}, default="exact"
+        Whether the quantile of the largest error is exact, or the simple bound
+        ``log(k / beta) sensitivity / epsilon`` on it (of discrete noise, what that argument gives).
+
+    Returns
+    -------
+    float
+        The error; of discrete noise a whole number.
+
+    Notes
+    -----
+    The bound by the sum of k probabilities is Theorem 3.8 of Dwork and Roth (2014). As errors are
+    independent, all are at most t with probability ``P(|Y| <= t)^k``, where
+    ``P(|Y| > t) = e^(-t epsilon / sensitivity)``; of discrete noise the same at t + 1 times
+    ``2 / (1 + e^(-epsilon / sensitivity))``. Results are rounded up.
+
+    Examples
+    --------
+    The frequencies of 10,000 first names:
+
+    >>> from skdp.mechanisms import laplace_accuracy
+    >>> round(laplace_accuracy(1.0, 0.05, 10_000, bound="union"), 3)
+    12.206
+    >>> round(laplace_accuracy(1.0, 0.05, 10_000), 3)
+    12.181
+    """
+    check_positive("epsilon", epsilon)
+    check_positive("sensitivity", sensitivity)
+    check_real("beta", beta, above=0.0, below=1.0)
+    check_integer("k", k, at_least=1)
+    check_real("k", k, at_most=2.0**53)
+    check_choice("noise", noise, ("laplace", "discrete"))
+    check_choice("bound", bound, ("exact", "union"))
+    scale = math.nextafter(sensitivity / epsilon, math.inf)
+    quantile = math.log(k) - math.log(beta)
+    # Of smaller beta both are the same number.
+    if bound == "exact" and beta > 1e-17:
+        log_all = math.log1p(-beta) / k
+        each = -math.expm1(log_all)
+        least = -math.log(each) if each < 0.5 else -math.log1p(-math.exp(log_all))
+        quantile = min(quantile, least)
+    if noise == "laplace":
+        return check_representable(scale * quantile * (1.0 + 1e-13))
+    quantile += math.log(2.0) - math.log1p(math.exp(-epsilon / sensitivity))
+    steps = check_representable(scale * quantile * (1.0 + 1e-13)) - 1.0
+    return float(max(math.ceil(steps), 0))
+
+
+# No noise that is drawn is longer than so many scales times its number of numbers: no exponential
+# of a stream exceeds it, as its uniforms are at least 2^-961.
+LARGEST_LENGTH = 667.0
+
+
+class NormExponentialMechanism(AdditiveMechanism):
+    """Release vectors with noise of density ~ ``e^(-|x| / sigma)`` over all their numbers.
+
+    Its length is a Gamma variable and its direction uniform. Values on a grid get independent
+    discrete Laplace noise instead, drawn exactly, and their sensitivity is that of the L1 norm.
+    """
+
+    _exponential = True
+
+    def _draw(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        count = int(np.prod(shape))
+        length = float(np.sum(self._stream.exponential(count)))
+        size = 0.0
+        while size == 0.0:  # which has no direction
+            normals = self._stream.standard_normal(shape)
+            size = float(np.linalg.norm(normals.ravel()))
+        return normals * (length / size)
+
+    def _draw_steps(self, scale: Fraction, count: int) -> list[int]:
+        return discrete_laplaces(self._stream, scale, count)

@@ -3,7 +3,7 @@
 import math
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.parameters import plain_arguments
+from skdp.base.parameters import plain_arguments
 
 
 @plain_arguments

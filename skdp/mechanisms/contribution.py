@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skdp.choices import Adjacency
-from skdp.parameters import plain_arguments
+from skdp.base.parameters import Adjacency, plain_arguments
 
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 # Relative excess of sensitivities in closed form: far above their own rounding errors.

@@ -25,17 +25,15 @@ from skdp.accounting import (
     NormExponentialEvent,
     RepeatedEvent,
 )
-from skdp.accounting.numerics.floats import decimal_up, float_up, read_decimal
-from skdp.mechanisms.additive import AdditiveMechanism
+from skdp.accounting.numerics.arithmetic import decimal_up, float_up, read_decimal
+from skdp.mechanisms.additive import AdditiveMechanism, GaussianMechanism, NormExponentialMechanism
 from skdp.mechanisms.analytic_gaussian import (
     analytic_gaussian_epsilon,
     analytic_gaussian_sigma,
     check_representable,
 )
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
-from skdp.mechanisms.discrete_gaussian import LARGEST_STEP, scale_on_grid, worth_on_grid
-from skdp.mechanisms.gaussian import GaussianMechanism
-from skdp.mechanisms.norm_exponential import NormExponentialMechanism
+from skdp.mechanisms.discrete import LARGEST_STEP, scale_on_grid, worth_on_grid
 from skdp.mechanisms.random_stream import RandomStream
 
 Law = Literal["gaussian", "laplace"]

@@ -11,16 +11,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.choices import Adjacency
-from skdp.metrics.base import Judged
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import Adjacency, DeclaredParameters, check_integer, parameter, released
+from skdp.base.scikit_learn import ClassifierMixin, MetaEstimatorMixin
+from skdp.metrics.base import Judged, claims_of
 from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
-from skdp.metrics.examination import claims_of
 from skdp.metrics.release import ReleasePlan, ScoreTables
-from skdp.parameters import DeclaredParameters, check_integer, parameter, released
-from skdp.reporting.privacy_spent import PrivacySpent
+from skdp.plans.scores import log_odds
 from skdp.reporting.profile import spending_of
-from skdp.scores.curve import log_odds
-from skdp.sklearn_bases import ClassifierMixin, MetaEstimatorMixin
 
 
 def _has_probabilities(adjusted: Any) -> bool:

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from skdp.metrics.figures import FEW_VALUES
-from skdp.metrics.intervals import Figure, Interval, ratio
-from skdp.scores.bins import PARTS, ScoreBins, ScoreTable
+from skdp.metrics.figures import FEW_VALUES, Figure, Interval, ratio
+from skdp.plans.scores import PARTS, ScoreBins, ScoreTable
 
 # Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
 _LARGEST_LOGIT, _LARGEST_SLOPE = 6.0, 32.0

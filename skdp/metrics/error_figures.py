@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp.metrics.errors import ErrorPart
-from skdp.metrics.intervals import Figure, Interval, not_ruled_out
+from skdp.metrics.figures import Figure, Interval, not_ruled_out
 
 # Unexplained shares of variance beyond which an interval has no end.
 _LARGEST_SHARE = 100.0

@@ -14,10 +14,10 @@ from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.release import Release
 from skdp.metrics.release import fuse, members_of
-from skdp.scores.bins import number_of_bins
+from skdp.plans.scores import number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import UNIT, share_noise
-from skdp.units import Units
+from skdp.tables.units import Units
 
 # Errors between which a row is shared out, so that means are exact; in parts of the largest one.
 _HALF = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])

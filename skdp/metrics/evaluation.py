@@ -9,18 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import check_integer, check_real, parameter
+from skdp.base.scikit_learn import responds
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
-from skdp.metrics.record import FIGURES
 from skdp.metrics.release import ReleasePlan, ScoreTables
-from skdp.metrics.result import PrivateEvaluationResult
-from skdp.parameters import check_integer, check_real, parameter
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.seeding import fit_context
-from skdp.sklearn_bases import responds
+from skdp.metrics.result import FIGURES, PrivateEvaluationResult
 from skdp.statistics.noise import UNIT
+from skdp.tables.records import fit_context
 
 
 class ScoresRows(EvaluatesModel):

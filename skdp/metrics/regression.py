@@ -9,6 +9,10 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import is_classifier
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import check_bounds, check_integer, check_real, parameter
+from skdp.base.pipelines import is_container, only_parameter
+from skdp.base.scikit_learn import responds
 from skdp.budget.charging import ChargesBudget
 from skdp.estimators.labels import read_numbers
 from skdp.fitting import FitProgress
@@ -16,12 +20,8 @@ from skdp.mechanisms.random_stream import resolve_random_state
 from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
 from skdp.metrics.errors import ErrorPlan, ErrorTables
 from skdp.metrics.regression_result import PrivateRegressionResult
-from skdp.parameters import check_bounds, check_integer, check_real, parameter
-from skdp.pipelines import is_container, only_parameter
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.seeding import fit_context
-from skdp.sklearn_bases import responds
 from skdp.statistics.noise import UNIT
+from skdp.tables.records import fit_context
 
 # Made-up rows of expected widths: so many predictions, and as many errors of each.
 _GUESSES = 200

@@ -7,13 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.accounting.records import html_table
 from skdp.metrics import error_figures
 from skdp.metrics.errors import ErrorPart, ErrorTables
-from skdp.metrics.intervals import Figure, quantile
-from skdp.metrics.record import FiguresRecord, figure_to_dict, plain_label
-from skdp.metrics.result import Point
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.reporting.records import html_table
+from skdp.metrics.figures import Figure, quantile
+from skdp.metrics.result import FiguresRecord, Point, figure_to_dict, plain_label
 
 # Figures that are sizes, in the unit of the target: at least 0.
 SIZES_OF_ERRORS = ("mean_absolute_error", "median_absolute_error", "root_mean_squared_error")

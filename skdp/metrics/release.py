@@ -13,7 +13,7 @@ from skdp.accounting import Event
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.release import Release
-from skdp.scores.bins import REACH, ScoreBins, ScoreTable, number_of_bins
+from skdp.plans.scores import REACH, ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import UNIT, share_noise
 

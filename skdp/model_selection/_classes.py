@@ -6,9 +6,9 @@ from typing import Any
 
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from skdp.base.parameters import check_integer, parameter
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._search import PrivateSearch
-from skdp.parameters import check_integer, parameter
 
 
 class PrivateGridSearchCV(PrivateSearch):

@@ -13,15 +13,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from skdp.exceptions import SkdpError
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
+from skdp.mechanisms.samplers import RandomStopping
 from skdp.mechanisms.selection import permute_and_flip
-from skdp.mechanisms.stopping import RandomStopping
 from skdp.model_selection._plan import PricedSearch
-from skdp.model_selection._prepare import prepare_fit
-from skdp.model_selection._runs import Job, Outcome, Table, carry_out
+from skdp.model_selection._runs import Job, Outcome, Table, carry_out, prepare_fit
 from skdp.model_selection._scoring import RowScorer
 from skdp.model_selection._steps import Fit, PrivateStep
-from skdp.progress import shown
-from skdp.silence import around_runs, lift_silence
+from skdp.running import around_runs, lift_silence, shown
 
 
 @dataclass(frozen=True)

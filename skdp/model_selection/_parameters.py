@@ -1,14 +1,24 @@
-"""What both private searches take and release."""
+"""What both private searches take, release, delegate and show."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import estimator_html_repr, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from skdp.choices import Auto, SearchMethod
+from skdp.accounting.records import html_table
+from skdp.base.parameters import Auto, SearchMethod, parameter, plain, released
+from skdp.base.scikit_learn import BaseEstimator, MetaEstimatorMixin
 from skdp.fitting import PrivateFit
-from skdp.parameters import parameter, released
+from skdp.model_selection._scoring import RowScorer, resolve_scoring
+from skdp.tables.places import in_memory
 
 
 class SearchParameters(PrivateFit):
@@ -146,3 +156,149 @@ class SearchParameters(PrivateFit):
     feature_names_in_: np.ndarray = released(
         "ndarray of shape (n_features,)", "Names of columns, if the model knows any."
     )
+
+
+class ShowsResults(BaseEstimator):
+    """The part of a search that shows its results, above scikit-learn's picture in a notebook."""
+
+    candidates_: dict[str, Any]
+    best_index_: int
+    privacy_spent_: Any
+
+    def __str__(self) -> str:
+        if not hasattr(self, "privacy_spent_"):
+            return repr(self)
+        facts = "; ".join(f"{name}: {value}" for name, value in self._facts())
+        return f"{type(self).__name__}: {facts}"
+
+    def _html_repr(self) -> str:
+        picture = str(estimator_html_repr(self))
+        if not hasattr(self, "privacy_spent_"):
+            return picture
+        facts = html_table(f"Results of {type(self).__name__}", self._facts())
+        candidates = html_table("Candidates", self._candidate_rows())
+        scroll = '<div style="max-height: 30em; overflow: auto">'
+        return f"<div>{facts}{scroll}{candidates}</div></div>{picture}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        points = self.candidates_["params"]
+        found = [("best parameters", _said(points[self.best_index_]))]
+        if hasattr(self, "best_score_"):
+            found.append(("noisy score", f"{self.best_score_:.4g}"))
+        found.append(("candidates", str(len(points))))
+        return [*found, ("privacy", repr(self.privacy_spent_))]
+
+    def _candidate_rows(self) -> list[tuple[str, ...]]:
+        """Return the candidates with their scores where these were released: of each run, if so."""
+        points = self.candidates_["params"]
+        scores = np.asarray(getattr(self, "noisy_scores_", ()))
+        found: list[tuple[str, ...]] = [
+            ("", "parameters", "noisy scores" if scores.size else "", "")
+        ]
+        for number, point in enumerate(points):
+            own = ", ".join(f"{score:.4g}" for score in scores[number :: len(points)])
+            chosen = "chosen" if number == self.best_index_ else ""
+            found.append((str(number), _said(point), own, chosen))
+        return found
+
+
+def _said(point: dict[str, Any]) -> str:
+    text = ", ".join(f"{name}={plain(value)!r}" for name, value in point.items())
+    return textwrap.shorten(text, 300, placeholder=" ...") or "the estimator's own"
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    """Return the condition that the best estimator, or the template, has a method."""
+
+    def check(search: Any) -> bool:
+        if not search._has_model():
+            raise AttributeError(
+                f"This {type(search).__name__} trains no final model (method={search.method!r}, "
+                f"refit={search.refit!r}), so that it has no {name}: use best_params_."
+            )
+        # Raises the AttributeError that the estimator itself would.
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+def _delegate(name: str, what: str) -> Any:
+    """Return a method that does as the best estimator's of the same name."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__, method.__qualname__ = name, f"DelegatesToBest.{name}"
+    method.__doc__ = f"Return the {what} of the best estimator, of rows as its `{name}` takes."
+    return available_if(_has(name))(method)
+
+
+class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
+    """Prediction, tags and metadata routing of a search."""
+
+    estimator: Any
+    method: Any
+    refit: Any
+    scoring: Any
+    best_estimator_: Any
+
+    def _scorer(self) -> RowScorer:
+        return resolve_scoring(self.scoring, self.estimator)
+
+    def _has_model(self) -> bool:
+        if hasattr(self, "best_params_"):
+            return hasattr(self, "best_estimator_")
+        return bool(self.refit) if self.method == "cv" else True
+
+    predict = _delegate("predict", "predictions")
+    predict_proba = _delegate("predict_proba", "class probabilities")
+    predict_log_proba = _delegate("predict_log_proba", "logarithms of the class probabilities")
+    decision_function = _delegate("decision_function", "scores")
+    transform = _delegate("transform", "transformed rows")
+    inverse_transform = _delegate("inverse_transform", "rows, transformed back,")
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean score of the best estimator on the given rows, without noise.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows; if they are private, so is the result.
+        y : array-like
+            Labels.
+        """
+        _has("score")(self)
+        check_is_fitted(self)
+        X, y = in_memory(X, y)
+        return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
+
+    @property
+    def classes_(self) -> Any:
+        """Labels that the best estimator knows."""
+        _has("classes_")(self)
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen in `fit`."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"{type(self).__name__} has no n_features_in_ before a model is fitted."
+            )
+        return int(self.best_estimator_.n_features_in_)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return how metadata of `fit` reach the estimator."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=fits)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        for kind in ("classifier", "regressor", "transformer", "input", "target"):
+            setattr(tags, f"{kind}_tags", deepcopy(getattr(inner, f"{kind}_tags")))
+        return tags

@@ -1,24 +1,234 @@
-"""Single runs of a search: one training, and the sum of scores on rows it has not seen."""
+"""Single runs of a search: public parts of rows, a candidate made ready, one sum of scores."""
 
 from __future__ import annotations
 
+import hashlib
+import numbers
 import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import joblib
 import numpy as np
-from sklearn.utils import check_random_state
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 
+from skdp.base.pipelines import containers, walk
+from skdp.base.scikit_learn import is_private
 from skdp.exceptions import SkdpError
-from skdp.inputs import public_message
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.model_selection._prepare import set_streams, strip_secrets
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._steps import PrivateStep, is_routed
-from skdp.model_selection._table import n_columns, take_rows
-from skdp.silence import around_runs
+from skdp.model_selection._steps import Escrow, Fit, PrivateStep, is_routed, parts_of, set_known
+from skdp.running import around_runs
+from skdp.tables.inputs import (
+    check_indices,
+    public_error,
+    public_message,
+    refuse_masked,
+    refuse_other_tables,
+    validate_private_data,
+)
 from skdp.tables.records import Records
-from skdp.units import Units
+from skdp.tables.units import Units
+
+
+def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Check rows and labels before anything is charged, as far as the estimator is known.
+
+    If `template` has parts, these will see the rows first and check them.
+    """
+    parts = ("steps", "transformers", "transformer_list", "estimator", "regressor")
+    refuse_other_tables(X)
+    refuse_masked(y, "y")
+    check_indices(X)
+    try:
+        if not any(hasattr(template, part) for part in parts):
+            accepted = "csr" if get_tags(template).input_tags.sparse else False
+            validate_private_data(template, X, y, accept_sparse=accepted, dtype="numeric")
+        X, y = indexable(X, y)
+        return X, column_or_1d(y, warn=True)
+    except (ValueError, TypeError) as error:
+        found = public_error(error, X)
+    raise found
+
+
+def take_rows(table: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a table."""
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if sparse.issparse(table):
+        return table.tocsr()[rows]
+    if hasattr(table, "shape"):
+        return table[rows]
+    return [table[row] for row in rows]
+
+
+def n_rows(table: Any) -> int:
+    """Return the number of rows of a table."""
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
+
+
+def n_columns(table: Any) -> int:
+    """Return the number of columns of a table; 1 where rows are texts or the like."""
+    if hasattr(table, "shape"):
+        return int(table.shape[1]) if len(table.shape) > 1 else 1
+    widths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in table}
+    return widths.pop() if len(widths) == 1 else 1
+
+
+def digest(X: Any, y: np.ndarray, others: Any = None) -> bytes:
+    """Return a digest of rows and labels by value; it never leaves the fit."""
+    if not sparse.issparse(X):
+        X = np.ascontiguousarray(X)
+    return hashlib.blake2b(joblib.hash((X, y, others)).encode(), digest_size=32).digest()
+
+
+def parameter_table(points: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the candidates in the form of ``cv_results_``, parameters only."""
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for point in points for name in point):
+        column = np.ma.masked_all(len(points), dtype=object)
+        for row, point in enumerate(points):
+            if name in point:
+                column[row] = point[name]
+        columns[f"param_{name}"] = column
+    return {**columns, "params": points}
+
+
+_FEWEST_ROWS = 2
+
+
+def assign_folds(
+    n_rows: int, n_folds: int, adjacency: str, stream: RandomStream
+) -> list[np.ndarray]:
+    """Divide the numbers of rows, or of units, into folds without a look at any; so is `stream`.
+
+    Replace-one: folds of equal size, as a replaced row stays in its place. Add-remove: each row
+    rolls a die of its own, so that its presence has no influence on where the others go.
+    """
+    uniforms = stream.uniform(n_rows)
+    if adjacency == "add-remove":
+        labels = (uniforms * n_folds).astype(np.intp)
+        return [np.flatnonzero(labels == fold) for fold in range(n_folds)]
+    order = np.argsort(uniforms, kind="stable")
+    return [np.sort(part) for part in np.array_split(order, n_folds)]
+
+
+def assign_holdout(n_rows: int, fraction: float, adjacency: str, stream: RandomStream) -> list[Any]:
+    """Divide row numbers into a part to train on and a part to score on, as `assign_folds` does."""
+    uniforms = stream.uniform(n_rows)
+    if adjacency == "add-remove":
+        held = uniforms < fraction
+    else:
+        held = np.zeros(n_rows, dtype=bool)
+        n_held = min(max(round(fraction * n_rows), 1), max(n_rows - 1, 1))
+        held[np.argsort(uniforms, kind="stable")[:n_held]] = True
+    return [np.flatnonzero(~held), np.flatnonzero(held)]
+
+
+def check_parts(train_sizes: list[int], n_rows: int, what: str) -> None:
+    """Refuse a division that leaves too little to train on."""
+    if min(train_sizes) < _FEWEST_ROWS:
+        raise ValueError(
+            f"A table of n_samples={n_rows} has too few rows or units for {what}: at least "
+            f"{_FEWEST_ROWS} must be left to train on."
+        )
+
+
+def resolve_cv(cv: Any) -> int:
+    """Return the number of folds that `cv` asks for, and refuse divisions that see the rows."""
+    if type(cv) is KFold:
+        return int(cv.n_splits)
+    if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
+        if int(cv) >= 2:
+            return int(cv)
+        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+    name = type(cv).__name__
+    if "Stratified" in name:
+        raise ValueError(
+            f"cv={name} divides rows by their private labels: one changed label moves other rows "
+            "to other folds, and the bound on what one row can change fails for every fit. Give a "
+            "number of folds; they are drawn at random without looking at the rows."
+        )
+    raise ValueError(
+        f"cv must be a number of folds or a KFold, got {name}: only folds that provably ignore the "
+        "rows keep the guarantee. Give a number of folds."
+    )
+
+
+def prepare_fit(
+    estimator: Any, steps: tuple[PrivateStep, ...], fit: Fit, adjacency: str, classes: Any
+) -> Any:
+    """Return a copy of a candidate that can be fitted once, on what the search has paid for.
+
+    Steps that were told no `classes`, which they would read from their part of the rows, are told
+    these. The steps' random states are still to be set.
+    """
+    copy = clone(estimator)
+    for container in containers(copy).values():
+        # A cache on disk would hold private rows; workers of workers would copy the escrow.
+        set_known(container, memory=None, n_jobs=None, verbose=False)
+    own = copy.get_params(deep=True)
+    for step, event, epsilon, plan in zip(steps, fit.events, fit.epsilons, fit.plans, strict=True):
+        wanted = {
+            "epsilon": epsilon,
+            "delta": fit.delta,
+            "adjacency": adjacency,
+            "accountant": Escrow(event, adjacency, step.label, plan.unit),
+            "verbose": 0,
+        }
+        given = step.estimator.get_params(deep=False)
+        if given.get("classes", ...) is None:
+            wanted["classes"] = classes
+        if given.get("data_norm", ...) is None:
+            wanted["data_norm"] = 1.0  # the search has warned already
+        named = {step.parameter(name): value for name, value in wanted.items()}
+        copy.set_params(**{key: value for key, value in named.items() if key in own})
+    for _, part in parts_of(copy):
+        # Their number and order would tell which candidates were tried.
+        if hasattr(part, "set_callbacks"):
+            part.set_callbacks()
+    return copy
+
+
+def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> None:
+    """Give each private step a stream of random numbers of its own."""
+    own = estimator.get_params(deep=True)
+    for step in steps:
+        if step.parameter("random_state") in own:
+            child = stream.spawn(step.name)
+            estimator.set_params(**{step.parameter("random_state"): child})
+
+
+def strip_secrets(estimator: Any) -> Any:
+    """Take from a fitted model what could redo its noise, and the spent escrow."""
+    for _, part, _ in walk(estimator):
+        if is_private(part):
+            set_known(part, accountant=None, random_state=None)
+    return estimator
+
+
+def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: bool) -> Any:
+    """Give a fitted model its own parameters back, and have it say what it really cost.
+
+    Of one model out of a search, the price is that of the whole search.
+    """
+    originals = {step.name: step.estimator for step in walk(template)}
+    for name, part, _ in walk(estimator):
+        if not is_private(part):
+            continue
+        own = originals[name].get_params(deep=False)
+        changed = ("accountant", "random_state", "classes", "data_norm", "verbose")
+        set_known(part, **{key: own[key] for key in changed if key in own})
+        if not refitted:  # chosen by its score, in which the noise has had a say
+            vars(part).pop("_coef_noise_", None)
+        if hasattr(part, "privacy_spent_"):
+            part.privacy_spent_ = spent
+            # The statement counts a record that several steps share in this way once.
+            part._shares_record_of_search = True
+    return estimator
 
 
 class FitStream(RandomStream):

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from skdp.choices import ResponseMethod
+from skdp.base.parameters import ResponseMethod, check_bounds
+from skdp.base.pipelines import only_parameter
+from skdp.base.scikit_learn import columns_of, responds
 from skdp.estimators.labels import encode_labels
-from skdp.parameters import check_bounds
-from skdp.pipelines import only_parameter
-from skdp.row_scores import Way, ask_rows, probe
-from skdp.sklearn_bases import columns_of, responds
+from skdp.tables.row_scores import Way, ask_rows, probe
 
 # Sums of 2**31 rows are exact.
 _UNIT = 2.0**22

@@ -13,18 +13,29 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import check_choice, check_integer, check_real
+from skdp.base.scikit_learn import responds
 from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import FRAMES_ABOVE, FitProgress
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.model_selection import _words
-from skdp.model_selection._delegation import DelegatesToBest
+from skdp.model_selection import _plan
 from skdp.model_selection._methods import Candidate, Choice, Search
-from skdp.model_selection._parameters import SearchParameters
+from skdp.model_selection._parameters import DelegatesToBest, SearchParameters
 from skdp.model_selection._plan import Design, PricedSearch, plan_search
-from skdp.model_selection._prepare import restore_parameters
-from skdp.model_selection._runs import Table
+from skdp.model_selection._runs import (
+    Table,
+    assign_folds,
+    assign_holdout,
+    check_parts,
+    check_table,
+    digest,
+    n_rows,
+    parameter_table,
+    resolve_cv,
+    restore_parameters,
+)
 from skdp.model_selection._scoring import refuse_other_score
-from skdp.model_selection._splits import assign_folds, assign_holdout, check_parts, resolve_cv
 from skdp.model_selection._steps import (
     assumptions_of,
     bounds_of_rows,
@@ -35,14 +46,10 @@ from skdp.model_selection._steps import (
     private_steps,
     refuse_searched,
 )
-from skdp.model_selection._table import check_table, digest, n_rows, parameter_table
-from skdp.parameters import check_choice, check_integer, check_real
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_bounds import known_bound, warn_of_unbounded_rows
-from skdp.seeding import describe
-from skdp.sklearn_bases import responds
+from skdp.tables.inputs import known_bound, warn_of_unbounded_rows
 from skdp.tables.places import in_memory, taken_for_granted
-from skdp.units import units_of
+from skdp.tables.records import describe
+from skdp.tables.units import units_of
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
@@ -342,11 +349,11 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             adjacency=self.adjacency,
             event=plan.event,
             accountant="pld",
-            mechanism=_words.mechanism(plan),
-            assumptions=_words.assumptions(plan, self._scorer()),
-            released=_words.list_releases(plan),
+            mechanism=_plan.mechanism(plan),
+            assumptions=_plan.assumptions(plan, self._scorer()),
+            released=_plan.list_releases(plan),
             seeded=is_seeded(self.random_state),
-            arithmetic=_words.arithmetic(plan),
+            arithmetic=_plan.arithmetic(plan),
             unit="group" if design.by_unit else "row",
         )
 

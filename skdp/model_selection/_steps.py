@@ -1,4 +1,4 @@
-"""The private steps of a candidate: finding and pricing them."""
+"""The private steps of a candidate, and the escrow that they may charge."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
-from skdp.accounting.analysis import with_noise
+from skdp.accounting.analysis import costs_no_more, with_noise
+from skdp.base.pipelines import containers, first_step, walk
 from skdp.budget.planning import ask_plan
-from skdp.exceptions import CalibrationError, SkdpError
-from skdp.inputs import public_error
-from skdp.pipelines import containers, first_step, walk
+from skdp.exceptions import BudgetExceededError, CalibrationError, SkdpError
 from skdp.reporting.steps import classify_step
-from skdp.silence import around_runs
+from skdp.running import around_runs
+from skdp.tables.inputs import public_error
 
 # What the search decides for every private step.
 SET_BY_THE_SEARCH = ("epsilon", "delta", "accountant", "random_state", "adjacency")
@@ -277,3 +277,50 @@ def set_known(estimator: Any, **values: Any) -> None:
     """Set those parameters that the estimator has."""
     own = estimator.get_params(deep=False)
     estimator.set_params(**{name: value for name, value in values.items() if name in own})
+
+
+class Escrow:
+    """The budget of one private step of one inner fit: one release, paid for by the search."""
+
+    # Stands in for a budget as ``accountant=``. It grants the planned release once, and refuses
+    # whatever is not that release or less, so that an inner fit cannot spend what the search has
+    # not charged.
+
+    def __init__(self, event: Event, adjacency: str, step: str, unit: str = "row") -> None:
+        self.event = event
+        self.adjacency = adjacency
+        self.step = step
+        self.unit = unit
+        self._left = [event]  # taken by the first charge, whichever thread makes it
+
+    def reserve(
+        self, event: Event, *, adjacency: str | None = None, unit: str = "row", **_: Any
+    ) -> None:
+        """Grant the planned release, once."""
+        if adjacency not in (None, self.adjacency):
+            raise self._refusal(
+                f"under {adjacency!r}, but the search accounts for {self.adjacency!r}."
+            )
+        if unit != self.unit:
+            raise self._refusal(
+                f"for records that are each a {unit}, but the search accounts for each "
+                f"{self.unit}: its fit must take groups= as its plan does."
+            )
+        if not costs_no_more(event, self.event):
+            raise self._refusal(
+                f"{event!r}, but the search has planned and paid for {self.event!r}: its "
+                "privacy_plan must name what its fit charges."
+            )
+        try:
+            self._left.pop()
+        except IndexError:
+            raise self._refusal(
+                "twice in one fit, but the search has planned and paid for one release."
+            ) from None
+
+    def _refusal(self, reason: str) -> BudgetExceededError:
+        return BudgetExceededError(f"{self.step} wants to charge {reason}")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Escrow:
+        # A clone inside the same fit spends from the same release.
+        return self

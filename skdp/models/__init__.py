@@ -1,11 +1,8 @@
 """Models: what a plan trains. Plans and defaults know the protocol alone."""
 
-from skdp.models.class_weights import with_class_weights
-from skdp.models.linear import LinearModel, LinearProblem
+from skdp.models.linear import LinearModel, LinearProblem, VariationalModel, VariationalProblem
 from skdp.models.network import NetworkModel, NetworkProblem, network_scores
-from skdp.models.protocol import Model, Problem, require
-from skdp.models.units import ScaledUnits
-from skdp.models.variational import VariationalModel, VariationalProblem
+from skdp.models.protocol import Model, Problem, ScaledUnits, require, with_class_weights
 
 __all__ = [
     "LinearModel",

@@ -1,15 +1,59 @@
-"""What plans ask of a model: a public side with constants, and one that is bound to rows."""
+"""What plans ask of a model, in scaled units and with weights of classes.
+
+A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)`` where ``R`` is the public bound `data_norm`, so
+that it has norm at most 1. Weights ``u`` of the scaled problem are ``u / R`` in the user's units;
+the scores, and hence the losses, are the same in both.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from skdp.models.units import ScaledUnits
+
+@dataclass(frozen=True)
+class ScaledUnits:
+    """Conversion of the user's numbers, in units of the features, to scaled units.
+
+    Examples
+    --------
+    >>> from skdp.models import ScaledUnits
+    >>> units = ScaledUnits(data_norm=10.0)
+    >>> units.weight(0.3), units.feature(5.0), units.learning_rate(units.step(0.5))
+    (3.0, 0.5, 0.5)
+    """
+
+    data_norm: float = 1.0  # the bound R on the norm of a row
+
+    def penalty(self, alpha: float) -> float:
+        """Return the penalty on scaled weights that equals `alpha` on the user's."""
+        return alpha / self.data_norm**2
+
+    def step(self, learning_rate: float) -> float:
+        """Return the step size on scaled weights that equals one on the user's."""
+        return learning_rate * self.data_norm**2
+
+    def learning_rate(self, step: float) -> float:
+        """Return the user's step size that equals one on scaled weights."""
+        return step / self.data_norm**2
+
+    def weight(self, length: float) -> float:
+        """Return the length of scaled weights that equals one of the user's."""
+        return length * self.data_norm
+
+    def gradient(self, norm: float) -> float:
+        """Return the norm of a scaled gradient that equals one of the user's."""
+        return norm / self.data_norm
+
+    def feature(self, value: float) -> float:
+        """Return the value of a scaled feature that equals one of the user's."""
+        return value / self.data_norm
+
 
 Weights = NDArray[np.float64]
 Index = NDArray[np.int64] | None  # numbers of rows; None for all
@@ -187,3 +231,29 @@ def require(model: Model, method: str, *wanted: str) -> None:
             f"{model.name}: n_weights={model.n_weights} cannot be shared out evenly among "
             f"n_parts={model.n_parts}."
         )
+
+
+def with_class_weights(model: Any, class_weights: Sequence[float]) -> Any:
+    """Return a model with weights in the order of the label set; the largest enters its bounds.
+
+    Examples
+    --------
+    >>> from skdp.losses import LogisticLoss
+    >>> from skdp.models import LinearModel, with_class_weights
+    >>> loss = LogisticLoss()
+    >>> model = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=0.0)
+    >>> round(with_class_weights(model, (1.0, 3.0)).lipschitz / model.lipschitz, 6)
+    3.0
+    """
+    heaviest = model.heaviest * max(class_weights)
+    return replace(model, class_weights=tuple(class_weights), heaviest=heaviest)
+
+
+def weigh_rows(
+    class_weights: tuple[float, ...] | None, codes: NDArray[Any], row_weight: ArrayLike | None
+) -> ArrayLike | None:
+    """Return the weights of rows, each times that of its own class."""
+    if class_weights is None:
+        return row_weight
+    of_class = np.array(class_weights)[codes]
+    return of_class if row_weight is None else of_class * np.asarray(row_weight)

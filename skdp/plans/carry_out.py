@@ -14,12 +14,11 @@ from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import active_trace
 from skdp.models import LinearModel, LinearProblem, Model, Problem
-from skdp.plans.adaptive_clip import pack_sum, unpack_sum
-from skdp.plans.noisy_gradient import NoisyGradientPlan, Sampler
+from skdp.plans.noisy_gradient import NoisyGradientPlan, Sampler, pack_sum, unpack_sum
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.solvers import StepState, apply_update, gradient_descent, minimise
-from skdp.units import LotsOfUnits, Units
+from skdp.tables.units import LotsOfUnits, Units
 
 # Rows and noise values drawn ahead for the compiled loop; they bound its extra memory.
 _INDICES_AHEAD = 2**18

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, erfc, gammaincinv, ndtr, ndtri
 
 from skdp.mechanisms.contribution import ROUND_UP
-from skdp.mechanisms.discrete_gaussian import distance_on_grid
+from skdp.mechanisms.discrete import distance_on_grid
 from skdp.models import LinearModel
 from skdp.plans.noisy_gradient import NoisyGradientPlan
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan

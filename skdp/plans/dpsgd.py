@@ -14,8 +14,6 @@ import numpy as np
 
 from skdp.mechanisms.contribution import ContributionBound
 from skdp.models import Model, require
-from skdp.plans.adaptive_clip import adaptive_contribution
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import (
     DescentDefaults,
     PublicNumbers,
@@ -27,12 +25,14 @@ from skdp.plans.defaults import (
 from skdp.plans.gradient_perturbation import choose_averaging, choose_lots, refuse_divergence
 from skdp.plans.noisy_gradient import (
     LARGEST_WEIGHTS,
+    DPSGDChoices,
+    LearningRateSchedule,
     Lots,
     NoisyGradientPlan,
+    adaptive_contribution,
     calibrate_sigma,
     clipped_contribution,
 )
-from skdp.plans.schedules import LearningRateSchedule
 from skdp.solvers import UpdateRule
 
 

@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from skdp.accounting import Event
-from skdp.choices import Adjacency
+from skdp.base.parameters import Adjacency, cached_property
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.models import ScaledUnits
-from skdp.once import cached_property
 from skdp.plans.protocol import OnAllRows
-from skdp.plans.row_norms import share_rows
 from skdp.plans.second_moments import (
     pack_moments,
     refuse_wide,
     second_moment_bound,
+    share_rows,
     unpack_matrix,
 )
 from skdp.solvers import Rows

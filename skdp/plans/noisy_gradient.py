@@ -1,10 +1,17 @@
-"""The plan that all noisy-gradient methods share: sampling, noise, event and schedule in one.
+"""The plan that all noisy-gradient methods share: sampling, noise, clipping, schedule.
+
+After Andrew, Thakkar, McMahan and Ramaswamy (2021), with one noise vector for the sum and for the
+count of cut gradients. In units of the norm a record adds its gradient, cut, times
+``sqrt(1 - SHARE)`` to a release, and to one more number ``sqrt(SHARE)`` if it was cut, else 0: a
+vector of norm at most 1. Proof: Theorem 3 of ``docs/proofs/networks.md``.
 
 At step t a lot of rows is drawn, the gradients of its rows are summed, noise is added to the
 sum, and the sum is divided by the *public* expected lot size. What follows (step size, momentum,
 projection, averaging) is post-processing of the noisy sums, so that releasing every iterate is
 paid for; a plan that releases its last iterate alone may pay for that alone. Proofs:
 ``docs/proofs/gradient_perturbation.md``, ``docs/proofs/dpsgd.md``, ``docs/proofs/hidden_state.md``.
+
+Lengths and step sizes are in scaled units; `batch_size` and `max_iter` are as the user gave them.
 """
 
 from __future__ import annotations
@@ -26,16 +33,103 @@ from skdp.accounting import (
     calibrate_event,
     composition_noise_multiplier,
 )
-from skdp.choices import NoiseCalibration
+from skdp.base.parameters import LearningRate, NoiseCalibration, StepRule, StepSolver
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.mechanisms.samplers import AllocationSampler, PoissonSampler, UniformSubsetSampler
 from skdp.models import Model
-from skdp.plans.adaptive_clip import MOST_ROWS, adaptive_contribution
-from skdp.plans.beside import FitPlan
-from skdp.plans.schedules import LearningRateSchedule
+from skdp.plans.protocol import FitPlan
 from skdp.solvers import UpdateRule
+
+# Share of gradients that are not to be cut: where many are, probabilities get too close to 0 and 1.
+QUANTILE = 0.8
+RATE = 0.2  # of change: the norm's logarithm moves by at most that in a step, but noise
+SHARE = 0.01  # of the signal's square that the count gets
+# The norm stays within a factor of 10,000 of the one that it starts from, which is one of these:
+# all are norms to which gradients can be clipped.
+_REACH = math.log(1e4)
+_STARTS = (1.001e-6, 0.999e6)
+MOST_ROWS = 10**7
+_ROUNDING = 1.0 - 1e-8  # far above errors of both coordinates, in sums of so many records at most
+
+
+def adaptive_contribution(start: float) -> ContributionBound:
+    """Return what one record adds to a release in units of the norm, which begins at `start`.
+
+    Two records are farthest apart if their gradients are opposite and of just the norm, and one of
+    them was cut.
+    """
+    if not _STARTS[0] <= start <= _STARTS[1]:
+        raise ValueError(f"max_grad_norm must be in {_STARTS} if it adapts, got {start:g}.")
+    return ContributionBound(
+        1.0,
+        math.sqrt(4.0 - 3.0 * SHARE) * ROUND_UP,
+        "in units of the clipping norm, a record adds its gradient, clipped, and a mark if it was "
+        f"cut: together a vector of norm at most 1. The clipping norm starts at {start:.6g} "
+        "(scaled units) and follows noisy counts of these marks",
+    )
+
+
+def _lengths() -> tuple[float, float]:
+    """Return the length of the longest gradient in a release, and the size of a mark."""
+    return math.sqrt(1.0 - SHARE) * _ROUNDING, math.sqrt(SHARE) * _ROUNDING
+
+
+def pack_sum(total: np.ndarray, n_cut: int, clip: float) -> np.ndarray:
+    """Return a sum of clipped gradients and the number of cut ones as one vector."""
+    length, mark = _lengths()
+    return np.append(total.ravel() * (length / clip), mark * n_cut)
+
+
+def unpack_sum(
+    released: np.ndarray, clip: float, start: float, lot_size: float
+) -> tuple[np.ndarray, float]:
+    """Return the noisy sum of gradients, in units of which `start` is the norm, and the next norm.
+
+    In these units the noise is the same in all steps, as step sizes expect. The next norm follows
+    from the noisy share of cut gradients in a lot of the public expected size.
+    """
+    length, mark = _lengths()
+    total, share_cut = released[:-1] * (start / length), released[-1] / mark / lot_size
+    moved = math.log(clip / start) + RATE * (share_cut - (1.0 - QUANTILE))
+    return total, start * math.exp(min(max(moved, -_REACH), _REACH))
+
+
+ScheduleKind = Literal["constant", "inverse", "inverse-sqrt", "linear", "cosine"]
+
+
+@dataclass(frozen=True)
+class LearningRateSchedule:
+    """Step sizes as a function of the step number t = 1, 2, ...; none is longer than `cap`.
+
+    ``initial / t`` is for strongly convex losses, ``initial / sqrt(t)`` for convex ones; "linear"
+    goes to `final` over `decay_steps` and stays there (Abadi et al. 2016, section 5.2), and so does
+    "cosine" along half a wave (Loshchilov and Hutter 2017).
+    """
+
+    kind: ScheduleKind
+    initial: float
+    final: float = 0.0
+    decay_steps: int = 1
+    cap: float = float("inf")
+
+    def rates(self, first: int, count: int) -> np.ndarray:
+        """Return the step sizes of `count` steps from step number `first` (counted from 0)."""
+        t = np.arange(first + 1, first + count + 1, dtype=np.float64)
+        if self.kind == "constant":
+            rates = np.full(count, self.initial)
+        elif self.kind == "inverse":
+            rates = self.initial / t
+        elif self.kind == "inverse-sqrt":
+            rates = self.initial / np.sqrt(t)
+        else:
+            share = np.minimum((t - 1.0) / max(self.decay_steps, 1), 1.0)
+            if self.kind == "cosine":
+                share = 0.5 - 0.5 * np.cos(np.pi * share)
+            rates = self.initial + (self.final - self.initial) * share
+        return np.minimum(rates, self.cap)
+
 
 Sampling = Literal["full", "poisson", "uniform", "allocation"]
 Sampler = PoissonSampler | UniformSubsetSampler | AllocationSampler
@@ -282,3 +376,44 @@ def _composition_sigma(
     # lemma is the same for both relations (docs/proofs/gradient_perturbation.md, Theorem 4).
     multiplier = composition_noise_multiplier(epsilon, delta, lots.sample_rate, steps)
     return bound.sensitivity(adjacency) * multiplier / 2.0
+
+
+Averaging = bool | float | Literal["ema"]
+
+
+@dataclass(frozen=True)
+class GradientPerturbationChoices:
+    """The user's part of a plan of gradient perturbation."""
+
+    penalty: float | None
+    batch_size: int | None
+    max_iter: int | None
+    step_sizes: StepRule
+    initial_step: float | None
+    radius: float | None
+    average: Averaging
+    sampling: Sampling
+    calibration: NoiseCalibration
+    max_grad_norm: float | None = None  # None clips nothing that a bound does not hold for
+
+
+@dataclass(frozen=True)
+class DPSGDChoices:
+    """The user's part of a plan of DP-SGD."""
+
+    penalty: float | None
+    noise_multiplier: float | None
+    max_grad_norm: float | None
+    batch_size: int | None
+    max_iter: int | None
+    solver: StepSolver
+    momentum: float | None
+    beta_1: float
+    beta_2: float
+    learning_rate: LearningRate
+    initial_step: float | None
+    final_share: float
+    decay_share: float
+    average: Averaging
+    sampling: Sampling = "poisson"
+    adaptive: bool = False  # whether the clipping norm changes; max_grad_norm is where it starts

@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from skdp.accounting import Event
-from skdp.accounting.numerics.contractions import sum_of_powers
-from skdp.choices import Numerics, Solver
+from skdp.accounting.numerics.arithmetic import sum_of_powers
+from skdp.base.parameters import Numerics, Solver
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.release import Law, Release
 from skdp.models import LinearModel, require
-from skdp.plans.beside import FitPlan
 from skdp.plans.noisy_gradient import contribution_in_ball
-from skdp.plans.protocol import OnAllRows
+from skdp.plans.protocol import FitPlan, OnAllRows
+from skdp.solvers.gradients import certified_tolerance, gradient_rounding
 from skdp.solvers.objective import smallest_tolerance
-from skdp.solvers.rounding import certified_tolerance, gradient_rounding
 
 # The tolerance may cost this share of the noise; see minimiser_sensitivity.
 _TOLERANCE_SHARE = 1e-3

@@ -1,4 +1,7 @@
-"""Probabilities set right by one noisy table of scores by label, paid for inside the same fit.
+"""Releases beside a fit's own: label counts, and the table that sets probabilities right.
+
+Every bound on a record is then that of the fit without weights, whatever has been counted
+(Theorem 2 of ``docs/proofs/class_weights.md``).
 
 The table is counted with the weights that are released already, so that the two compose. An
 intercept and a slope of log odds are read off it. Proofs: Theorems 1 to 3 of
@@ -16,20 +19,50 @@ import numpy as np
 from scipy.special import expit
 
 from skdp.accounting.numerics import gaussian_profile
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
-from skdp.plans.beside import cost, leave_room
 from skdp.plans.defaults import PublicNumbers
-from skdp.scores.bins import ScoreBins, ScoreTable
-from skdp.scores.curve import fit_logistic
+from skdp.plans.protocol import cost, leave_room
+from skdp.plans.scores import ScoreBins, ScoreTable, fit_logistic
+
+# What the count may cost: a share of the square of mu, or of epsilon without a delta.
+_SHARE, _PURE_SHARE = 0.02, 0.05
+# What the rows of one id count together, in exact numbers.
+_UNIT = 2.0**22
+
+
+def label_counts(epsilon: float, delta: float, adjacency: Adjacency, n_classes: int) -> Release:
+    """Return the release of how many records each label has, for a small share of the target."""
+    counts = Release.shares("label counts", adjacency, 0)
+    if adjacency == "add-remove":  # of exact sums, with nothing to be rounded up
+        counts = replace(counts, l2=1.0)
+    if delta == 0.0:
+        return counts.without_delta(_PURE_SHARE * epsilon, n_classes, discrete=True)
+    multiplier = analytic_gaussian_sigma(epsilon, delta) / math.sqrt(_SHARE)
+    return counts.on_grid(multiplier, n_classes)
+
+
+def count_labels(codes: np.ndarray, n_classes: int, shares: np.ndarray | None) -> np.ndarray:
+    """Count records by label; rows of one id count their shares, of which sums are exact."""
+    if shares is None:
+        return np.bincount(codes, minlength=n_classes).astype(np.float64)
+    whole = np.floor(shares * _UNIT)
+    return np.bincount(codes, whole, minlength=n_classes) / _UNIT
+
+
+def label_weights(counts: np.ndarray, noise: float) -> np.ndarray:
+    """Return weights as 1 over noisy counts, the largest 1; a count is at least its noise."""
+    counts = np.maximum(counts, max(1.0, noise))
+    return counts.min() / counts
+
 
 BINS = ScoreBins.make(12, (0.5,))
 # The table's part of the square of mu.
 SHARE = 0.05
 # The signal-to-noise ratio from which the table is worth its part.
 ENOUGH_SIGNAL = 300.0
-_UNIT = 2.0**22
 # Rows that are scored at once.
 _BLOCK = 4096
 

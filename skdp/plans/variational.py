@@ -13,10 +13,9 @@ import numpy as np
 from scipy.special import softmax
 
 from skdp.models import LinearModel, VariationalModel
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.noisy_gradient import NoisyGradientPlan
+from skdp.plans.noisy_gradient import DPSGDChoices, NoisyGradientPlan
 
 # Precision of the prior of scaled weights while training: rows have norm 1, so that the prior
 # deviation of their scores is 3. Afterwards the released means may choose from other variances.

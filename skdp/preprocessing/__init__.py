@@ -1,12 +1,11 @@
 """Preprocessing: by public numbers at no cost, or learned from rows with noise and a charge."""
 
-from skdp.preprocessing.bounded_scaler import BoundedScaler
+from skdp.preprocessing.bounded_scaler import BoundedScaler, RowNormClipper
 from skdp.preprocessing.dp_pca import DPPCA
 from skdp.preprocessing.dp_quantile_clipper import DPQuantileClipper
 from skdp.preprocessing.dp_standard_scaler import DPStandardScaler
 from skdp.preprocessing.images.patches import PublicPatches
 from skdp.preprocessing.images.scattering import ScatteringTransform
-from skdp.preprocessing.row_norm_clipper import RowNormClipper
 from skdp.preprocessing.schema.columns import IgnoredColumn, Interaction, NumericColumn
 from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import check_integer, released
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.mechanisms.release import Release
-from skdp.parameters import check_integer, released
-from skdp.plans.row_norms import bound_rows
-from skdp.preprocessing.row_transformer import RowTransformer
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.row_bounds import warn_of_unbounded_rows
+from skdp.plans.second_moments import bound_rows
+from skdp.preprocessing.bounded_scaler import RowTransformer
+from skdp.tables.inputs import warn_of_unbounded_rows
 from skdp.tables.records import Records
-from skdp.units import about_units
+from skdp.tables.units import about_units
 
 
 class Plan(NamedTuple):

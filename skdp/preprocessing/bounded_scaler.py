@@ -1,16 +1,91 @@
-"""Public bounds of features: checked, mapped to [-1, 1], and rows whose norm they bound."""
+"""Transformers by public bounds: valid rows in, rows of a known norm out."""
 
 from __future__ import annotations
 
+import copy
 import math
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from skdp.parameters import check_real, parameter
-from skdp.plans.row_norms import round_towards_zero
-from skdp.preprocessing.row_transformer import RowTransformer
-from skdp.sklearn_bases import OneToOneFeatureMixin
+from skdp.base.parameters import (
+    Bounding,
+    DeclaredParameters,
+    check_choice,
+    check_real,
+    parameter,
+    released,
+)
+from skdp.base.scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from skdp.plans.second_moments import bound_rows, round_towards_zero
+from skdp.tables.inputs import canonical_rows, note_bound, validate_private_data, validate_rows
+from skdp.tables.row_sources import RowSource
+
+
+class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
+    """Base of the transformers that treat each row by itself, private ones and others."""
+
+    data_norm_: float = released("float", "Public bound on the norm of an output row.")
+    n_features_in_: int = released("int", "Number of features.")
+    feature_names_in_: np.ndarray = released(
+        "ndarray of shape (n_features,)", "Feature names, if `X` had any."
+    )
+
+    _accepts_sparse = False
+    _bounds_rows = True  # a fit sets `data_norm_`
+    _makes_rows_alone = True  # to the last bit
+
+    def transform(self, X: Any) -> Any:
+        """Transform rows, each by itself, with what was given or learned.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; sparse ones only where the class takes them.
+
+        Returns
+        -------
+        {ndarray, sparse matrix}
+            Rows, float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_``,
+            where the class has one. A large table in a file becomes a source, whose rows are
+            transformed as they are read, and an array of Dask a lazy one.
+        """
+        check_is_fitted(self)
+        rows = self._validate(X, reset=False, look=False)
+        if isinstance(rows, RowSource):
+            make = sparse.csr_matrix if rows.is_sparse else np.zeros
+            few = self._apply(make((1, rows.shape[1]), dtype=rows.dtype))
+            # A later fit is not to change rows that are yet to be read.
+            encode = copy.copy(self)._transform_block
+            rows = rows.encoded(encode, few, self._makes_rows_alone)
+        else:
+            rows = self._apply(rows)
+        return note_bound(rows, self.data_norm_) if self._bounds_rows else rows
+
+    @abstractmethod
+    def _apply(self, X: Any) -> Any:
+        """Transform valid rows, in the same type, and to norm at most ``data_norm_`` if known."""
+
+    def _transform_block(self, block: Any) -> Any:
+        """Transform rows of a source, at which nobody has looked before."""
+        block = validate_private_data(self, block, reset=False, **self._checks())
+        return self._apply(canonical_rows(block))
+
+    def _validate(self, X: Any, **options: Any) -> Any:
+        return canonical_rows(validate_rows(self, X, **options, **self._checks()))
+
+    def _checks(self) -> dict[str, Any]:
+        accepted = "csr" if self._accepts_sparse else False
+        return {"accept_sparse": accepted, "dtype": [np.float64, np.float32]}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
@@ -132,3 +207,80 @@ def to_unit_interval(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.
     units -= middle
     units /= half
     return np.clip(units, -1.0, 1.0, out=units)
+
+
+class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
+    """Shorten rows to a public norm, or scale all rows to it.
+
+    Nothing is learned from the rows: each is treated by itself, so no privacy is spent.
+
+    See Also
+    --------
+    BoundedScaler : Bounds every feature, and so the row, by a code book.
+
+    Notes
+    -----
+    The private estimators shorten rows to their own `data_norm`. The clipper is for pipelines
+    whose next step wants bounded rows, and for choosing the norm in one place. Choose it without
+    looking at the rows: the largest norm of a table is one person's.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import RowNormClipper
+    >>> RowNormClipper(norm=1.0).fit_transform([[3.0, 4.0], [0.3, 0.4]])
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    >>> RowNormClipper(norm=1.0, method="scale").fit_transform([[3.0, 4.0], [0.3, 0.4]])
+    array([[0.6, 0.8],
+           [0.6, 0.8]])
+    """
+
+    norm: float = parameter(
+        "float",
+        """Largest Euclidean norm of an output row: the `data_norm` to give to the private
+        estimator.""",
+        default=1.0,
+        kw_only=False,
+    )
+    method: Bounding = parameter(
+        '{"clip", "scale"}',
+        """``"clip"`` scales down the rows that are longer and leaves the others alone;
+        ``"scale"`` gives every row this norm, as `Normalizer` does, and keeps rows of zeros.""",
+        default="clip",
+    )
+
+    # For privacy statements: nothing of the fitted state comes from rows. For searches: the
+    # parameter that bounds the output.
+    _learns_from_rows = False
+    _accepts_sparse = True
+    _bounded_by = "norm"
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters; no value of `X` is used.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RowNormClipper
+            The clipper.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range.
+        """
+        check_real("norm", self.norm, at_least=1e-50, at_most=1e50)
+        check_choice("method", self.method, ("clip", "scale"))
+        self._validate(X, reset=True)
+        self._every = self.method == "scale"
+        self.data_norm_ = float(self.norm)
+        return self
+
+    def _apply(self, X: Any) -> Any:
+        return bound_rows(X, self.data_norm_, every=self._every)

@@ -9,9 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils.extmath import safe_sparse_dot
 
-from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.release import Release
-from skdp.parameters import (
+from skdp.base.parameters import (
     DeclaredParameters,
     check_choice,
     check_integer,
@@ -19,16 +17,19 @@ from skdp.parameters import (
     parameter,
     released,
 )
-from skdp.plans.row_norms import bound_rows, row_blocks
+from skdp.base.scikit_learn import ClassNamePrefixFeaturesOutMixin
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.release import Release
 from skdp.plans.second_moments import (
+    bound_rows,
     packed_moments,
     refuse_wide,
+    row_blocks,
     second_moment_bound,
     unpack_matrix,
 )
 from skdp.preprocessing._private_transformer import PrivateTransformer
-from skdp.row_bounds import resolve_data_norm
-from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
+from skdp.tables.inputs import resolve_data_norm
 from skdp.tables.records import Records
 
 # With centring a record contributes (x / sqrt(2), x x^T) for rows of norm at most 1: near the

@@ -6,7 +6,7 @@ import html
 import textwrap
 from typing import Any
 
-from skdp.reporting.shown import html_row, safe_text
+from skdp.accounting.records import html_row, safe_text
 
 _WIDTH = 110
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.parameters import check_real
-from skdp.sklearn_bases import fitted_model, responds
+from skdp.base.parameters import check_real
+from skdp.base.scikit_learn import fitted_model, responds
 
 
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdp.reporting.shown import safe_text
+from skdp.accounting.records import safe_text
 from skdp.reporting.statement import privacy_statement
 
 

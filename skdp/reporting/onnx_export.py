@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
-from skdp.sklearn_bases import fitted_model, last_step
+from skdp.base.scikit_learn import fitted_model, last_step
 
 # Of converters, for classifiers; skl2onnx itself carries them out, and refuses others.
 _OPTIONS = {

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting import Accountant, Event, PrivacyValue
 from skdp.accounting.numerics.trade_off import profile_grid, trade_off_lower, trade_off_upper
-from skdp.reporting._arguments import check_accountant, whole_numbers
-from skdp.reporting.drawing import pyplot
+from skdp.reporting.drawing import check_accountant, pyplot, whole_numbers
 from skdp.reporting.profile import spending_of
 
 Kind = Literal["epsilon-delta", "epsilon-steps", "trade-off"]

@@ -1,17 +1,108 @@
-"""Points of the privacy curve of everything private inside a fitted object."""
+"""The guarantee of several private fits on the same rows, and points of its curve."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.accounting import Accountant, Event, PLDAccountant, group_epsilon, group_privacy
+from skdp.accounting.accountants import resolve_accountant
 from skdp.accounting.numerics.trade_off import LARGEST_EPSILON, profile_grid
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.scikit_learn import last_step
+from skdp.exceptions import UnsupportedEventError
 from skdp.reporting._examine import distinct_records, examine
-from skdp.reporting._total import joint_accountant, total_of
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.sklearn_bases import last_step
+
+_CURVE_DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+
+
+class Total(NamedTuple):
+    """What private fits amount to together."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    accountant: str
+    events: tuple[Event, ...]
+    curve: tuple[tuple[float, float], ...]
+    of_a_group: tuple[float, float]
+    unit: str  # "row" or "group", as of the records; "both" if each is that of some
+
+
+def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total | None:
+    """Compose the records of fits on the same rows, fixed as one plan before the first ran."""
+    # The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
+    # is the most rows of one unit, where records are for one row; None is 1 if all of them are.
+    adjacency, unit = records[0].adjacency, records[0].unit
+    units = {record.unit for record in records}
+    if any(record.adjacency != adjacency for record in records) or "mixed" in units:
+        return None
+    if len(units) > 1:
+        return None if group_size is None else _total_of_both(records, group_size)
+    group_size = 1 if unit == "group" or group_size is None else group_size
+    events = tuple(record.event for record in records)
+    epsilon = math.fsum(record.epsilon for record in records)
+    delta = math.fsum(record.delta for record in records)
+    joint = joint_accountant(records)
+    if joint is None:
+        group = group_privacy(epsilon, delta, group_size)
+        alone, name = ((delta, epsilon),), "basic composition"
+        return Total(epsilon, delta, adjacency, name, events, alone, group, unit)
+    epsilon = min(epsilon, float(joint.epsilon(delta)))
+    curve = tuple((d, _at_most(joint, d, epsilon, delta)) for d in _deltas(delta))
+    group = (float(group_epsilon(joint, delta, group_size)), delta)
+    return Total(epsilon, delta, adjacency, joint.name, events, curve, group, unit)
+
+
+def _total_of_both(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
+    """Add the guarantee of fits by unit to that of fits by row for so many rows."""
+    units, rows = (
+        total_of([record for record in records if record.unit == unit], group_size)
+        for unit in ("group", "row")
+    )
+    assert units is not None and rows is not None  # the records of each have one relation
+    epsilon, delta = (one + other for one, other in zip(units[:2], rows.of_a_group, strict=True))
+    return Total(
+        epsilon,
+        delta,
+        units.adjacency,
+        f"basic composition of {units.accountant} and, for groups of rows, {rows.accountant}",
+        units.events + rows.events,
+        ((delta, epsilon),),
+        (epsilon, delta),
+        "both",
+    )
+
+
+def joint_accountant(records: Sequence[PrivacySpent]) -> Accountant | None:
+    """Return an accountant that holds all events, None if none is known to."""
+    adjacency = records[0].adjacency
+    if len(records) == 1:
+        joint = resolve_accountant(records[0].accountant)(adjacency=adjacency)
+    else:
+        joint = PLDAccountant(adjacency=adjacency)
+    try:
+        for record in records:
+            joint.compose(record.event)
+    except UnsupportedEventError:
+        return None
+    return joint
+
+
+def _at_most(joint: Accountant, delta: float, epsilon: float, at_delta: float) -> float:
+    found = float(joint.epsilon(delta))
+    return min(found, epsilon) if delta >= at_delta else found
+
+
+def _deltas(delta: float) -> list[float]:
+    if not delta > 0.0:
+        return [0.0]
+    # A sum of deltas that is printed like a point of the curve takes its place.
+    return sorted({f"{each:.3g}": each for each in (*_CURVE_DELTAS, delta)}.values(), reverse=True)
 
 
 class Profile(NamedTuple):

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Self
 
+from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.accounting.records import JsonRecord, who
+from skdp.base.parameters import check_integer
 from skdp.exceptions import LedgerError
-from skdp.identity import who
-from skdp.parameters import check_integer
 from skdp.reporting._rendering import event_text, render_html, render_text
-from skdp.reporting._total import Total, total_of
-from skdp.reporting.privacy_spent import REAL_NUMBERS, PrivacySpent
-from skdp.reporting.records import JsonRecord
+from skdp.reporting.profile import Total, total_of
 
 if TYPE_CHECKING:
     from skdp.reporting._examine import Finding
@@ -210,8 +209,7 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
 
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     # Loads the whole of scikit-learn's preprocessing, which few programs need.
-    from skdp.reporting._examine import distinct_records, examine
-    from skdp.reporting._wrappers import is_search
+    from skdp.reporting._examine import distinct_records, examine, is_search
 
     parameters = fitted.get_params(deep=True) if hasattr(fitted, "get_params") else {}
     ledger = _find_ledger(parameters)

@@ -1,10 +1,8 @@
 """Compiled solvers of regularised empirical risk; they know nothing of privacy or budgets."""
 
-from skdp.solvers.expected_gradients import sum_expected_gradients
-from skdp.solvers.gradient_descent import gradient_descent
-from skdp.solvers.gradients import sum_gradients
+from skdp.solvers.gradients import sum_expected_gradients, sum_gradients
 from skdp.solvers.layer_sums import Layers, LayerSums, wide_sums
-from skdp.solvers.minimise import minimise
+from skdp.solvers.minimisers import gradient_descent, minimise
 from skdp.solvers.objective import RegularisedObjective
 from skdp.solvers.rows import Rows
 from skdp.solvers.steps import StepState, UpdateRule, apply_update, run_steps

@@ -10,10 +10,18 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-from skdp.losses.elementary import FAST, INNER, OUTER, STRICT, exp_negative
-from skdp.losses.scalar import in_terms_of, loss_slope, loss_value, softmax_in_place
-from skdp.solvers._dense_kernels import prefetch_rows
-from skdp.solvers._prefetch import AHEAD
+from skdp.losses.scalar import (
+    FAST,
+    INNER,
+    OUTER,
+    STRICT,
+    exp_negative,
+    in_terms_of,
+    loss_slope,
+    loss_value,
+    softmax_in_place,
+)
+from skdp.solvers._dense_kernels import AHEAD, prefetch_rows
 
 Array = np.ndarray
 # Weights of all layers, shapes of their matrices, code of the activation, and value of the biases.

@@ -1,4 +1,4 @@
-"""Gradient sums of losses of one score over dense rows, scores and gradient in one pass."""
+"""Gradient sums over dense rows, scores and gradient in one pass."""
 
 from __future__ import annotations
 
@@ -6,11 +6,51 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.extending import intrinsic
 
-from skdp.losses.elementary import FAST, INNER, OUTER, STRICT, keep_short, stay_apart
-from skdp.losses.scalar import in_terms_of, loss_slope
-from skdp.solvers._prefetch import prefetch
+from skdp.losses.scalar import (
+    FAST,
+    INNER,
+    OUTER,
+    STRICT,
+    in_terms_of,
+    keep_short,
+    loss_slope,
+    softmax_in_place,
+    stay_apart,
+)
+
+# Rows in flight when rows are read in random order and every one would be a cache miss.
+AHEAD = 12
+
+
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
+    """Ask the processor to load the element at flat ``offset`` of a contiguous array.
+
+    It is a hint: it never faults, returns nothing and may be ignored by the hardware.
+    """
+    if not isinstance(array, types.Array) or array.layout != "C":
+        return None
+    signature = types.void(array, types.intp)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], function_type)
+        # Read access, keep in all cache levels, data cache.
+        builder.call(function, [address, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+prefetch: Any = _prefetch
+
 
 Array = np.ndarray
 # A matrix, scales of its rows, the value of their constant column, targets, and weights or none.
@@ -200,3 +240,72 @@ def accumulate(
             if intercept > 0.0:
                 out[d] += intercept * bias_slope
                 bias_slope = 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
+def row_scores(
+    X: np.ndarray, i: int, scale: float, intercept: float, weights: np.ndarray, scores: np.ndarray
+) -> None:
+    """Write the scores of row ``i`` for weights stored class after class."""
+    d = X.shape[1]
+    stride = weights.size // scores.size
+    for k in range(scores.size):
+        base = k * stride
+        product = 0.0
+        for j in range(d):
+            product += X[i, j] * weights[base + j]
+        score = scale * product
+        if not abs(product) < LARGE:
+            # The row is so long that the plain product overflowed.
+            score = 0.0
+            for j in range(d):
+                score += (scale * X[i, j]) * weights[base + j]
+        scores[k] = score + intercept * weights[base + d] if intercept > 0.0 else score
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, **INNER)
+def clip_factor(slopes: np.ndarray, norm: float, clip: float) -> float:
+    """Return what shrinks the outer product of ``slopes`` and a row to norm at most ``clip``."""
+    square = 0.0
+    for k in range(slopes.size):
+        square += slopes[k] * slopes[k]
+    length = math.sqrt(square) * norm
+    return clip / length if length > clip else 1.0
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
+def accumulate_softmax(
+    data: Data, weights: Array, index: Array, start: int, stop: int, options: Options, out: Array
+) -> None:
+    """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
+
+    As for losses of one score; ``scratch`` holds the scores.
+    """
+    X, scale, intercept, targets, row_weight = data
+    _, numbers, clip, scratch = options
+    d = X.shape[1]
+    scores = scratch[0][: int(numbers[0])]
+    stride = weights.size // scores.size
+    gather, weighted = index.size > 0, row_weight.size > 0
+    longest = math.sqrt(1.0 + intercept * intercept) * (1.0 + 1e-14)
+    for p in range(start, stop):
+        i = p
+        if gather:
+            begin = p if p == start else p + AHEAD
+            prefetch_rows(X, scale, targets, index, begin, min(p + AHEAD + 1, stop))
+            i = index[p]
+        row_scores(X, i, scale[i], intercept, weights, scores)
+        share = row_weight[i] if weighted else 1.0
+        softmax_in_place(scores, targets[i], False)
+        factor = 1.0
+        # Scaled rows have norm at most one, so the norm is needed only when clipping can happen.
+        if clip_factor(scores, longest, clip) < 1.0:
+            factor = clip_factor(scores, row_norm(X, i, scale[i], intercept), clip)
+        for k in range(scores.size):
+            slope = share * (factor * scores[k])
+            coefficient = slope * scale[i]
+            base = k * stride
+            for j in range(d):
+                out[base + j] += coefficient * X[i, j]
+            if intercept > 0.0:
+                out[base + d] += slope * intercept

@@ -11,11 +11,18 @@ import math
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import INNER, OUTER, STRICT
-from skdp.losses.scalar import in_terms_of, loss_slope, softmax_in_place
-from skdp.solvers._dense_kernels import LARGE, SMALL, TINY, Array, Data, Options
-from skdp.solvers._dense_softmax import clip_factor
-from skdp.solvers._prefetch import AHEAD, prefetch
+from skdp.losses.scalar import INNER, OUTER, STRICT, in_terms_of, loss_slope, softmax_in_place
+from skdp.solvers._dense_kernels import (
+    AHEAD,
+    LARGE,
+    SMALL,
+    TINY,
+    Array,
+    Data,
+    Options,
+    clip_factor,
+    prefetch,
+)
 
 Matrix = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from skdp.losses.elementary import FAST, OUTER, STRICT
-from skdp.losses.scalar import find_functions
+from skdp.losses.scalar import FAST, OUTER, STRICT, find_functions
 from skdp.solvers._dense_kernels import Data, Options
 from skdp.solvers.gradients import accumulate_kernel
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdp.losses.elementary import FAST, INNER, OUTER
-from skdp.losses.scalar import logistic_curvature, logistic_slope
+from skdp.losses.scalar import FAST, INNER, OUTER, logistic_curvature, logistic_slope
 
 Array = np.ndarray
 

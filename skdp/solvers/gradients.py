@@ -1,18 +1,22 @@
-"""Sums of per-example gradients, each clipped in closed form."""
+"""Sums of clipped per-example gradients, and bounds on their rounding errors.
+
+The count of roundings is Theorem 5 of ``docs/proofs/discrete_noise.md``. It holds for every order
+in which sums may be added up, so for all kernels.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss, evaluate, kernel_arguments
-from skdp.row_sources import RowSource
 from skdp.solvers.rows import TARGETS, Index, Rows, Vector
+from skdp.tables.row_sources import RowSource
 
 # Rows of one call of a kernel over all rows: a level of summation above the kernels' own blocks.
 CHUNK = 1 << 16
@@ -28,9 +32,9 @@ def accumulate_kernel(is_sparse: bool, family: str) -> Callable[..., float]:
 
         softmax = family == "softmax"
         return _sparse_kernels.accumulate_softmax if softmax else _sparse_kernels.accumulate
-    from skdp.solvers import _dense_kernels, _dense_softmax
+    from skdp.solvers import _dense_kernels
 
-    return _dense_softmax.accumulate_softmax if family == "softmax" else _dense_kernels.accumulate
+    return _dense_kernels.accumulate_softmax if family == "softmax" else _dense_kernels.accumulate
 
 
 def check_targets(rows: Rows, loss: Loss) -> Any:
@@ -171,3 +175,109 @@ def _sparse_chunk(rows: Rows) -> int:
     # length. Many columns of few entries make the sums of chunks the larger part of the work.
     entries = max(rows.matrix[0].size / max(rows.n_rows, 1), 1.0)
     return int(min(max(rows.n_columns / entries, SPARSE_CHUNK), 16.0 * SPARSE_CHUNK))
+
+
+# Nodes of the quadrature over a margin.
+_NODES = 12
+
+
+def sum_expected_gradients(
+    rows: Rows,
+    means: Vector,
+    variances: Vector,
+    out: Vector,
+    index: Index,
+    clip: float,
+    gain: float,
+) -> None:
+    """Add to ``out`` ``(E[l'] x, gain E[l''] x^2)`` of the rows in ``index``, each cut to ``clip``.
+
+    None stands for all rows. Norms are known in closed form, so that no gradient is ever stored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.solvers import Rows, sum_expected_gradients
+    >>> X, signs = np.array([[1.0, 0.0]]), np.array([1], dtype=np.int8)
+    >>> rows = Rows.from_matrix(X, signs, data_norm=1.0)
+    >>> means, variances, total = np.zeros(2), np.full(2, 1e-12), np.zeros(4)
+    >>> sum_expected_gradients(rows, means, variances, total, None, clip=10.0, gain=1.0)
+    >>> total.round(6)  # slope -1/2 and curvature 1/4
+    array([-0.5 ,  0.  ,  0.25,  0.  ])
+    """
+    size = rows.n_weights()
+    check_shape("means", means, size)
+    check_shape("variances", variances, size)
+    check_shape("out", out, 2 * size)
+    if rows.target_kind != "signs" or not clip > 0.0:
+        raise ValueError("Expected gradients take labels -1 and +1, and a positive clip.")
+    index = None if index is None else check_index(index, rows.n_rows)
+    for own in rows.map_parts(partial(_sum_expected_part, means, variances, clip, gain), index):
+        out += own
+
+
+def _sum_expected_part(
+    means: Vector, variances: Vector, clip: float, gain: float, part: Rows, chosen: Any
+) -> Vector:
+    from skdp.solvers import _variational_kernels as kernels
+
+    own = np.zeros((2, means.size))
+    kernel: Any = kernels.accumulate_sparse if part.is_sparse else kernels.accumulate_dense
+    chosen = np.arange(part.n_rows) if chosen is None else chosen
+    data = (part.matrix, part.row_scale, part.intercept_value, part.targets)
+    kernel(data, (means, variances), chosen, (float(gain), _hermite_rule(), float(clip)), own)
+    return own.ravel()
+
+
+@cache
+def _hermite_rule() -> tuple[Vector, Vector]:
+    """Return nodes and weights of expectations over a standard normal variable."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(_NODES)
+    return nodes, shares / shares.sum()
+
+
+# Half the distance of 1 to the next double, and what products of errors add to their sum.
+_UNIT = 2.0**-53 * 1.01
+# Share of a tolerance that rounding may use; the solver's test leaves a little more.
+_SHARE = 0.09
+
+
+class GradientRounding(NamedTuple):
+    """A computed gradient errs by ``fixed + slope * |weights|`` at most, in Euclidean norm."""
+
+    fixed: float
+    slope: float
+
+    def at(self, weight_norm: float) -> float:
+        """Return the bound at weights up to a norm."""
+        return self.fixed + self.slope * weight_norm
+
+
+def gradient_rounding(
+    loss: Loss, row_norm: float, penalty: float, shape: tuple[int, int], tilt_norm: float = 0.0
+) -> GradientRounding:
+    """Bound the rounding errors of `RegularisedObjective.gradient` on tables of that shape."""
+    n_rows, n_columns = shape
+    size = max(loss.lipschitz(row_norm), loss.heaviest * row_norm)
+    # Sums over chunks of rows come after sums within one, which are longest where rows are sparse
+    # (see `sum_gradients`) or have several scores.
+    chunk = min(max(n_columns, SPARSE_CHUNK), 16 * SPARSE_CHUNK) if loss.n_outputs == 1 else CHUNK
+    added = min(n_rows, chunk) + math.ceil(n_rows / SPARSE_CHUNK)
+    fixed = (added + n_columns + loss.n_outputs + 64.0) * size + 2.0 * tilt_norm
+    slope = (n_columns + 8.0) * loss.smoothness(row_norm) + 4.0 * penalty
+    return GradientRounding(_UNIT * fixed, _UNIT * slope)
+
+
+def certified_tolerance(
+    loss: Loss, row_norm: float, penalty: float, shape: tuple[int, int], tilt_norm: float = 0.0
+) -> float:
+    """Return the least gradient norm that the solver's test proves, whatever the roundings.
+
+    Infinity if the penalty is too small for such a proof.
+    """
+    rounding = gradient_rounding(loss, row_norm, penalty, shape, tilt_norm)
+    size = loss.minimiser_norm_bound(row_norm, penalty) + tilt_norm / penalty
+    # Weights that pass the test are at most so many times as long as without rounding.
+    longer = 1.1
+    room = _SHARE - longer * rounding.slope / penalty
+    return rounding.at(longer * size) / room if room > 0.5 * _SHARE else math.inf

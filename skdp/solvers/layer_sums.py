@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.base.parameters import cached_property
 from skdp.losses.base import Loss
-from skdp.once import cached_property
-from skdp.row_sources import RowSource
 from skdp.solvers.gradients import ALL_ROWS, check_index, check_shape, check_targets
 from skdp.solvers.rows import Index, Rows, Vector
+from skdp.tables.row_sources import RowSource
 from skdp.threads import share_out
 
 # Blocks whose sums are kept until they are added up, and numbers in them unless two have more.

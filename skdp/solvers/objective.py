@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skdp.base.parameters import cached_property
 from skdp.losses.base import Loss, evaluate
-from skdp.once import cached_property
-from skdp.row_sources import RowSource
 from skdp.solvers.gradients import check_shape, check_targets, sum_gradients
 from skdp.solvers.layer_sums import LayerSums, wide_sums
 from skdp.solvers.rows import Index, Rows, Vector
+from skdp.tables.row_sources import RowSource
 
 
 def smallest_tolerance(

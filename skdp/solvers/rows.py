@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skdp.losses.base import TargetKind
-from skdp.row_sources import RowSource
+from skdp.tables.row_sources import RowSource
 
 Vector = NDArray[np.float64]
 # Numbers of rows; None for all.

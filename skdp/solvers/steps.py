@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.losses.base import Loss
-from skdp.row_sources import RowSource
 from skdp.solvers.gradients import (
     check_index,
     check_shape,
@@ -19,6 +18,7 @@ from skdp.solvers.gradients import (
     sum_gradients,
 )
 from skdp.solvers.rows import Rows, Vector
+from skdp.tables.row_sources import RowSource
 
 _MOMENTUM = 0.0
 _ADAM = 1.0

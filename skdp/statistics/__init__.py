@@ -1,11 +1,14 @@
 """Private statistics of a table: counts, means, quantiles, and a descriptive table of them."""
 
-from skdp.statistics.counts import private_contingency_table, private_count, private_histogram
-from skdp.statistics.moments import private_mean, private_variance
-from skdp.statistics.quantiles import private_quantile
+from skdp.statistics.counts import (
+    private_contingency_table,
+    private_count,
+    private_histogram,
+    private_top_k,
+)
+from skdp.statistics.moments import private_mean, private_quantile, private_variance
 from skdp.statistics.results import PrivateCounts, PrivateStatistic, PrivateTopK
 from skdp.statistics.table_one import PrivateTableOne, private_table_one
-from skdp.statistics.top import private_top_k
 
 __all__ = [
     "PrivateCounts",

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.accounting.records import html_table
+from skdp.base.parameters import check_integer, check_real
 from skdp.mechanisms.release import Release
-from skdp.parameters import check_integer, check_real
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.reporting.records import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,19 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp.choices import Adjacency
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.accounting.records import html_table
+from skdp.base.parameters import Adjacency
 from skdp.mechanisms.release import Release
 from skdp.preprocessing import NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import column_types, import_pandas
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.reporting.records import html_table
-from skdp.statistics._columns import bounds_of, positions
-from skdp.statistics._shares import shares
-from skdp.statistics._terms import Terms, describe_noise
+from skdp.statistics._terms import Terms, bounds_of, describe_noise, positions
 from skdp.statistics.counts import table_of
 from skdp.statistics.moments import moment
-from skdp.statistics.noise import UNIT, Plan
+from skdp.statistics.noise import UNIT, Plan, shares
 
 
 class TableRow(NamedTuple):

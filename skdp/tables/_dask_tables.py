@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError, SchemaError
-from skdp.silence import around_runs
+from skdp.running import around_runs
+from skdp.tables.digests import Digester
 
 FAILED = (
     "dask could not compute a partition of the table: a task failed, a partition has not the rows "

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
-from skdp.row_sources import FEWEST_ROWS, Index, RowSource
 from skdp.tables import _dask_tables as of_dask
 from skdp.tables._dask_tables import delayed, persist
+from skdp.tables.digests import Digester
+from skdp.tables.row_sources import FEWEST_ROWS, Index, RowSource
 
 # Fewest rows of a partition, and of a sum on average: see FEWEST_ROWS.
 _FEWEST_ROWS = 2 * FEWEST_ROWS

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.digests import Digester
 from skdp.exceptions import RowsChangedError
-from skdp.row_sources import BlockTable, RowSource, in_blocks, source_of
 from skdp.tables import _dask_tables as of_dask
 from skdp.tables._dask_tables import is_dask_array, is_of_dask
 from skdp.tables._partitions import dask_rows
+from skdp.tables.digests import Digester
+from skdp.tables.row_sources import BlockTable, RowSource, in_blocks, source_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Read = Callable[[Any], NDArray[Any]]

@@ -1,9 +1,8 @@
 """Checks of private estimators, noise and samplers that their users and authors can run."""
 
-from skdp.testing.frozen import FrozenStream
 from skdp.testing.laws import check_noise, check_sampler
 from skdp.testing.private_estimator import check_private_estimator
-from skdp.testing.replay import ReplayReport, replay_on_neighbour
+from skdp.testing.replay import FrozenStream, ReplayReport, replay_on_neighbour
 
 __all__ = [
     "FrozenStream",

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.special import gammaincc, gammainccinv
 from sklearn.base import clone
 
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import cached_property
+from skdp.base.pipelines import walk
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.trace import ReleaseTrace, TracedRelease, active_trace, record_releases
-from skdp.once import cached_property
-from skdp.pipelines import walk
-from skdp.reporting.privacy_spent import PrivacySpent
-from skdp.testing.frozen import Run, fit_frozen, listen
+from skdp.testing.replay import Run, fit_frozen, listen
 
 _MOST_FITS = 60
 _LARGEST = 1.7e308

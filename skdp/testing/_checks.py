@@ -14,18 +14,16 @@ from scipy import stats
 from sklearn.base import clone
 
 from skdp.accounting import GaussianEvent, LaplaceEvent
-from skdp.accounting.accountants.registry import resolve_accountant
-from skdp.accounting.events.compositions import leaf_counts
+from skdp.accounting.accountants import resolve_accountant
+from skdp.accounting.events.base import leaf_counts
+from skdp.accounting.privacy_spent import DISCRETE_NOISE
+from skdp.base.pipelines import is_container
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms.discrete_gaussian import LARGEST_STEP
+from skdp.mechanisms.discrete import LARGEST_STEP
 from skdp.mechanisms.trace import ReleaseTrace, TracedRelease
-from skdp.pipelines import is_container
-from skdp.reporting.privacy_spent import DISCRETE_NOISE
 from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_called, records
-from skdp.testing.frozen import Run
 from skdp.testing.laws import check_noise
-from skdp.testing.replay import compare_releases
-from skdp.testing.walk import differences
+from skdp.testing.replay import Run, compare_releases, differences
 
 # So many numbers of noise of a scale above 1 are the same twice with a probability below 1e-10.
 _FEWEST_INTEGERS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import SkipTest
 
-from skdp.choices import OnFail
+from skdp.base.parameters import OnFail
 from skdp.testing._case import Case
 from skdp.testing._checks import CHECKS
 

@@ -1,16 +1,155 @@
-"""Replay a fit on a neighbouring table, and compare what went into each release."""
+"""Fits under frozen noise, replayed on neighbours, compared in all that can be reached."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import logging
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from typing import Any
+from io import StringIO
+from typing import Any, NamedTuple, Self
+from unittest import mock
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
-from skdp.mechanisms.trace import ReleaseTrace, TracedRelease
-from skdp.testing.frozen import FrozenStream, fit_frozen
+from skdp.mechanisms.random_stream import RandomStream
+from skdp.mechanisms.trace import ReleaseTrace, TracedRelease, active_trace, record_releases
+
+_one_at_a_time = threading.RLock()
+
+
+class FrozenStream(RandomStream):
+    """A seeded stream that forgets the table and the parameters it is used with.
+
+    Build one with ``FrozenStream.from_seed(seed)``. Fits that are given one each have the same
+    noise whatever they are fitted on, which is good for comparing them in tests, and never for a
+    release.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import gaussian_mechanism
+    >>> from skdp.testing import FrozenStream
+    >>> target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0}
+    >>> one, other = (
+    ...     gaussian_mechanism([value], random_state=FrozenStream.from_seed(0), **target)
+    ...     for value in (3.0, 4.0)
+    ... )
+    >>> round(float(other[0] - one[0]), 6)  # the noise is the same
+    1.0
+    """
+
+    __slots__ = ()
+
+    def bound_to(self, context: bytes) -> Self:
+        """Return the stream itself."""
+        return self
+
+
+class Run(NamedTuple):
+    """A fit: what it left behind, what it released, the error that ended it, and what it said."""
+
+    fitted: Any
+    trace: ReleaseTrace
+    error: Exception | None
+    said: list[tuple[str, ...]] | None = None
+
+
+def fit_frozen(
+    model: Any,
+    *table: Any,
+    seed: int = 0,
+    replayed: ReleaseTrace | None = None,
+    expected: tuple[type[Exception], ...] = (),
+) -> Run:
+    """Fit an object to rows, targets and ids; what it draws without a seed follows from `seed`."""
+    error = None
+    with _freeze(seed), record_releases(replayed) as trace:
+        try:
+            model.fit(*table[:2], **dict(zip(("groups",), table[2:], strict=False)))
+        except expected as caught:
+            error = caught
+    return Run(model, trace, error)
+
+
+def fit_both(template: Any, one: Any, other: Any) -> list[Any]:
+    """Fit clones on two tables; both draw the same randomness and make the same releases."""
+    fitted, replayed = [], None
+    for table in (one, other):
+        with _seeded_generator():
+            model = clone(template) if hasattr(template, "get_params") else template
+            run = fit_frozen(model, *table, replayed=replayed)
+        fitted.append(run.fitted)
+        replayed = run.trace
+    return fitted
+
+
+@contextmanager
+def _seeded_generator() -> Iterator[None]:
+    """Lend numpy's and scikit-learn's generator, of which frozen distributions keep copies."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+@contextmanager
+def _freeze(seed: int) -> Iterator[None]:
+    """Fix the keys that take the place of entropy, in this thread's recorded fits and no others."""
+    fresh, numbers = RandomStream.from_entropy, itertools.count()
+    own_entropy = RandomStream._own_entropy
+
+    def from_entropy(cls: type[RandomStream]) -> RandomStream:
+        if active_trace() is None:
+            return fresh()
+        key = cls.from_seed(seed, f"frozen {next(numbers)}".encode()).words(4).tobytes()
+        return cls(key, seeded=False)
+
+    def entropy_of_no_process(stream: RandomStream) -> bytes:
+        return own_entropy(stream) if active_trace() is None else b""
+
+    with (
+        _one_at_a_time,
+        _seeded_generator(),
+        mock.patch.object(RandomStream, "from_entropy", classmethod(from_entropy)),
+        mock.patch.object(RandomStream, "_own_entropy", entropy_of_no_process),
+    ):
+        yield
+
+
+@contextmanager
+def listen() -> Iterator[list[tuple[str, ...]]]:
+    """Keep warnings, log records and printed lines to oneself."""
+    said: list[tuple[str, ...]] = []
+    printed, complained = StringIO(), StringIO()
+
+    def handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+        said.append(("log record", logger.name, record.levelname, record.getMessage()))
+
+    root = logging.getLogger()
+    level = root.level
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(printed),
+        redirect_stderr(complained),
+        mock.patch.object(logging.Logger, "handle", handle),
+    ):
+        warnings.simplefilter("always")
+        root.setLevel(1)  # nothing is filtered where no level is set
+        try:
+            yield said
+        finally:
+            root.setLevel(level)
+    said += [("warning", each.category.__name__, str(each.message)) for each in caught]
+    said += [("printed", text.getvalue()) for text in (printed, complained) if text.getvalue()]
 
 
 @dataclass(frozen=True)
@@ -134,3 +273,76 @@ def compare_releases(
         distances.append(distance)
         sensitivities.append(one.sensitivity)
     return ReplayReport(np.array(distances), np.array(sensitivities))
+
+
+_BY_IDENTITY = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
+_UNCOMPARED = (type(threading.Lock()), type(threading.RLock()), weakref.ref)
+
+Seen = dict[tuple[int, int], tuple[Any, Any]]
+
+
+def differences(one: Any, other: Any, path: str = "", seen: Seen | None = None) -> list[str]:
+    """Name everything reachable that is not the same in both."""
+    seen = {} if seen is None else seen
+    if one is other or (id(one), id(other)) in seen or isinstance(one, _UNCOMPARED):
+        return []
+    if type(one) is not type(other):
+        return [f"{path}: {type(one).__name__}, {type(other).__name__}"]
+    # What was compared must live on, or its id could be given to something else.
+    seen[id(one), id(other)] = one, other
+    if isinstance(one, _BY_IDENTITY):
+        return [f"{path}: {one}, {other}"]
+    if isinstance(one, types.MethodType):
+        return differences(one.__self__, other.__self__, f"{path}.__self__", seen)
+    if isinstance(one, np.ndarray):
+        return _of_arrays(one, other, path, seen)
+    if type(one).__module__.startswith("pandas.") and hasattr(one, "equals"):
+        return [] if one.equals(other) else [f"{path}: frames"]
+    if isinstance(one, Mapping):
+        found = differences(list(one), list(other), f"{path}.keys", seen)
+        return found or _of_items(one.values(), other.values(), one, path, seen)
+    if isinstance(one, Set):
+        return [] if one == other else [f"{path}: {one}, {other}"]
+    if isinstance(one, list | tuple):
+        if len(one) != len(other):
+            return [f"{path}: lengths {len(one)}, {len(other)}"]
+        return _of_items(one, other, range(len(one)), path, seen)
+    states = [_state(value) for value in (one, other)]
+    if states[0] is None:
+        return [] if repr(one) == repr(other) else [f"{path}: {one!r}, {other!r}"]
+    return differences(states[0], states[1], path, seen)
+
+
+def _of_items(
+    ones: Iterable[Any], others: Iterable[Any], names: Iterable[Any], path: str, seen: Seen
+) -> list[str]:
+    pairs = zip(names, ones, others, strict=True)
+    return [text for name, a, b in pairs for text in differences(a, b, f"{path}.{name}", seen)]
+
+
+def _of_arrays(one: np.ndarray, other: np.ndarray, path: str, seen: Seen) -> list[str]:
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return [f"{path}: {one.dtype} {one.shape}, {other.dtype} {other.shape}"]
+    if one.dtype == object:
+        return _of_items(one.ravel().tolist(), other.ravel().tolist(), range(one.size), path, seen)
+    return [] if one.tobytes() == other.tobytes() else [f"{path}: values"]
+
+
+def _state(value: Any) -> Any:
+    """Return what an object holds, or None if it is a plain value."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return None
+    if isinstance(value, np.random.RandomState):
+        return value.get_state(legacy=True)
+    held = dict(vars(value)) if hasattr(value, "__dict__") else {}
+    for cls in type(value).__mro__:
+        slots = vars(cls).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                held[name] = getattr(value, name)
+    if held or sparse.issparse(value):
+        return held
+    try:  # objects of compiled classes
+        return value.__reduce_ex__(4)[1:3]
+    except TypeError:
+        return None

@@ -31,7 +31,7 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.accountants.registry import accountants, resolve_accountant
+from skdp.accounting.accountants import accountants, resolve_accountant
 from skdp.accounting.distributions import Gamma
 from skdp.exceptions import UnsupportedEventError
 

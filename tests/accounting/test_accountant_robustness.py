@@ -22,7 +22,7 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.accountants.registry import accountants
+from skdp.accounting.accountants import accountants
 from skdp.accounting.releases.stated import log_moment_randomised_response
 
 

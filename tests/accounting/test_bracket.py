@@ -6,9 +6,8 @@ from fractions import Fraction
 import pytest
 
 from skdp.accounting import BasicCompositionAccountant, LaplaceEvent, PLDAccountant
-from skdp.accounting.numerics.bracket import narrow_bracket, smallest_delta
-from skdp.accounting.numerics.floats import float_up
-from skdp.accounting.pld.grid.bounds import find_crossing
+from skdp.accounting.numerics.arithmetic import float_up, narrow_bracket, smallest_delta
+from skdp.accounting.pld.grid_bounds import find_crossing
 
 
 @pytest.mark.parametrize(

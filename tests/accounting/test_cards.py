@@ -33,13 +33,12 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.accountants.registry import accountants
+from skdp.accounting.accountants import accountants
 from skdp.accounting.analysis import _CARDS, ADJACENCIES, analysis_of
 from skdp.accounting.distributions import Laplace
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import float_up
-from skdp.budget.currencies import Charge, make_filter
-from skdp.budget.currencies.make import COMPOSITIONS
+from skdp.accounting.numerics.arithmetic import float_up
+from skdp.budget.currencies import COMPOSITIONS, Charge, make_filter
 from skdp.exceptions import UnsupportedEventError
 
 

@@ -15,12 +15,13 @@ from skdp.accounting import (
     RDPAccountant,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
-from skdp.accounting.pld.grid.targets import LIMITS
+from skdp.accounting.pld.grid_bounds import LIMITS, delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs.cells import CellPair
-from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
-from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
+from skdp.accounting.pld.pairs.discrete import (
+    DiscreteLaplacePair,
+    RandomisedResponsePair,
+    discrete_gaussian_pair,
+)
 
 CASES = [
     ("gaussian", 1, 1.0),

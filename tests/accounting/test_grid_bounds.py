@@ -20,23 +20,25 @@ from skdp.accounting import (
     PureDPEvent,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.grid.bounds import (
+from skdp.accounting.pld.grid_bounds import (
+    Target,
     compose_both,
     delta_interval,
     epsilon_interval,
     event_delta,
     find_crossing,
 )
-from skdp.accounting.pld.grid.compose import Neglected, compose_from_below, tilt_from_below
-from skdp.accounting.pld.grid.estimates import LossEstimate
-from skdp.accounting.pld.grid.targets import Target
-from skdp.accounting.pld.optimistic import lowered, profile_at_nodes
+from skdp.accounting.pld.grid_composition import Neglected, compose_from_below, tilt_from_below
+from skdp.accounting.pld.grid_estimates import LossEstimate
 from skdp.accounting.pld.pairs.base import NodeMasses
-from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
+from skdp.accounting.pld.pairs.cells import lowered, profile_at_nodes
+from skdp.accounting.pld.pairs.discrete import (
+    DiscreteLaplacePair,
+    RandomisedResponsePair,
+    discrete_gaussian_pair,
+)
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.laplace import laplace_pair
-from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 
 
 def curve(losses, masses, epsilons):

@@ -26,7 +26,7 @@ from skdp.accounting import (
     calibrate_event,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.poisson_batches import largest_likely_batch, oversize_probability
+from skdp.accounting.numerics.counts import largest_likely_batch, oversize_probability
 
 
 def full_run(n, sigma, m, M, eta, steps, gap=2.0, diameter=None):

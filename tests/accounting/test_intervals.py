@@ -15,7 +15,7 @@ from skdp.accounting import (
     RDPAccountant,
     RepeatedEvent,
 )
-from skdp.accounting.intervals import is_narrow, meet, named
+from skdp.accounting.value import is_narrow, meet, named
 from skdp.exceptions import ContradictionWarning
 
 

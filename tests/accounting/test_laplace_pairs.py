@@ -11,7 +11,7 @@ from dp_accounting.pld import privacy_loss_distribution as oracle
 from flint import arb
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent, RDPAccountant
-from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
+from skdp.accounting.pld.grid_bounds import delta_interval, epsilon_interval
 from skdp.accounting.pld.inversion_bounds import invert_delta, invert_epsilon
 from skdp.accounting.pld.pairs.laplace import laplace_pair
 

@@ -7,19 +7,19 @@ import pytest
 from ball_moments import gaussian_moment, precision
 from flint import acb, arb
 
-from skdp.accounting.numerics.quadrature import gauss_legendre
+from skdp.accounting.numerics.arithmetic import gauss_legendre
+from skdp.accounting.pld.composed_transforms import ComposedLoss, find_saddle
+from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss, tilted_nodes, transform
 from skdp.accounting.pld.inversion import Inversion
 from skdp.accounting.pld.inversion_bounds import Effort, bound_delta, invert_delta
-from skdp.accounting.pld.pairs.gaussian import gaussian_pair
-from skdp.accounting.pld.transforms.composed import ComposedLoss, find_saddle
-from skdp.accounting.pld.transforms.decay import log_decay
-from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss, tilted_nodes, transform
-from skdp.accounting.pld.transforms.mixtures import (
+from skdp.accounting.pld.mixture_transforms import (
     AdditionMixture,
     PoissonReplacementMixture,
     RemovalMixture,
     UniformReplacementMixture,
+    log_decay,
 )
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 
 MIXTURES = {
     "remove": RemovalMixture,

@@ -10,7 +10,7 @@ from skdp.accounting import (
     MomentsAccountant,
     PoissonSampledEvent,
 )
-from skdp.accounting.accountants.moments import LARGEST_MOMENT
+from skdp.accounting.accountants.rdp import LARGEST_MOMENT
 
 STEP = PoissonSampledEvent(0.01, GaussianEvent(4.0))
 

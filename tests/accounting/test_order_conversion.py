@@ -7,10 +7,10 @@ import mpmath
 import pytest
 
 from skdp.accounting import GaussianEvent, RDPAccountant
-from skdp.accounting.numerics.order_conversion import conversion, sum_up
+from skdp.accounting.numerics.renyi_divergences import conversion, sum_up
 from skdp.budget.currencies import make_filter
-from skdp.budget.currencies._orders import allow_divergence, best_order, zcdp_epsilon
-from skdp.budget.currencies._orders import conversion as epsilon_conversion
+from skdp.budget.currencies._renyi import allow_divergence, best_order, zcdp_epsilon
+from skdp.budget.currencies._renyi import conversion as epsilon_conversion
 
 SCALES = (1e-300, 1e-12, 1e-6, 0.3, 1.0, 17.0, 1e6, 1e12, 1e16, 1e100, 1e250)
 

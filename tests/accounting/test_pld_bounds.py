@@ -16,7 +16,7 @@ from skdp.accounting import (
     UniformSampledEvent,
     dpsgd_epsilon,
 )
-from skdp.accounting.pld.grid.bounds import delta_interval, epsilon_interval
+from skdp.accounting.pld.grid_bounds import delta_interval, epsilon_interval
 from skdp.accounting.pld.inversion_bounds import invert_epsilon
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 

@@ -30,7 +30,7 @@ from skdp.accounting import (
     UniformSampledEvent,
 )
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.directions import choices_of
+from skdp.accounting.pld.composed_bounds import choices_of
 from skdp.accounting.pld.pairs.profile import ProfilePair, hull_atoms
 from skdp.exceptions import UnsupportedEventError
 

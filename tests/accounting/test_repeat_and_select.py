@@ -26,9 +26,9 @@ from skdp.accounting import (
 )
 from skdp.accounting.analysis import analysis_of
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.stopping_numbers import StoppingNumber, gamma_of_mean, mean_of_gamma
+from skdp.accounting.numerics.counts import StoppingNumber, gamma_of_mean, mean_of_gamma
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.accounting.releases.selection_profile import SelectionProfile
+from skdp.accounting.releases.selection import SelectionProfile
 from skdp.exceptions import UnsupportedEventError
 
 # One Gaussian run of parameter mu; shape, mean, gamma; epsilon at delta = 1e-6 by Renyi divergences

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.accounting import LaplaceEvent, PLDAccountant, PoissonSampledEvent
-from skdp.accounting.pld.grid.bounds import delta_interval
+from skdp.accounting.pld.gaussian_transforms import equidistant_sums
+from skdp.accounting.pld.grid_bounds import delta_interval
 from skdp.accounting.pld.inversion_bounds import with_gaussian
 from skdp.accounting.pld.pairs.laplace import laplace_pair
-from skdp.accounting.pld.transforms.fourier_sums import equidistant_sums
 
 
 def test_equidistant_sums():

@@ -35,14 +35,14 @@ from skdp.accounting import (
     UniformSampledEvent,
     calibrate_event,
 )
-from skdp.accounting.accountants.registry import resolve_accountant
+from skdp.accounting.accountants import resolve_accountant
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import log_mixture
+from skdp.accounting.numerics.arithmetic import log_mixture
 from skdp.accounting.pld.pairs.profile import hull_atoms
-from skdp.accounting.releases.laplace import largest_loss
+from skdp.accounting.releases.noise import largest_loss
 from skdp.accounting.releases.samples import _added, _removed, _replaced
 from skdp.budget import BudgetAccountant
-from skdp.budget.conversion import convert_adjacency
+from skdp.budget.request import convert_adjacency
 from skdp.exceptions import UnsupportedEventError
 
 ADJACENCIES = ("add-remove", "replace-one")

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from skdp.accounting import Event, ObjectivePerturbationEvent, PLDAccountant
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.unit_objective_profile import call_bounds, shift
+from skdp.accounting.numerics.objective_profile import call_bounds, shift
 from skdp.budget.currencies.gaussian import approximate_gaussian
 
 ADJACENCIES = ("add-remove", "replace-one")

@@ -10,8 +10,7 @@ from scipy.optimize import linprog
 from scipy.special import expit, ndtr
 from scipy.stats import binom, norm
 
-from skdp.audit.bounds import distance_lower
-from skdp.audit.guesses import Guesses, contrast
+from skdp.audit.bounds import Guesses, contrast, distance_lower
 
 
 def most_likely(canaries, made, right, epsilon, delta):

@@ -27,7 +27,7 @@ from skdp import OperaLogisticRegression
 from skdp.accounting import GaussianEvent, GDPAccountant
 from skdp.audit import MembershipResult, membership_inference
 from skdp.audit.bounds import rate_upper
-from skdp.audit.membership_rates import advantage, level, tpr_at
+from skdp.audit.membership import advantage, level, tpr_at
 from skdp.budget import BudgetAccountant
 from skdp.preprocessing import DPStandardScaler, RowNormClipper
 from skdp.reporting.profile import Profile, profile_of

@@ -23,8 +23,8 @@ from skdp import (
     VariationalLogisticRegression,
 )
 from skdp.audit import AuditResult, audit_in_one_run
-from skdp.audit.columns import score_sums
 from skdp.audit.neighbours import with_canaries
+from skdp.audit.one_run import score_sums
 from skdp.audit.runs import AuditedTable
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms.random_stream import RandomStream

@@ -20,8 +20,9 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.multiclass import OneVsRestClassifier
 
 import skdp
-from skdp import OperaSVC, notices
+from skdp import OperaSVC
 from skdp.budget import BudgetAccountant
+from skdp.budget import config as notices
 from skdp.exceptions import BudgetRequiredError
 from skdp.preprocessing import DPStandardScaler
 

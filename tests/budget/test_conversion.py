@@ -39,10 +39,9 @@ from skdp.accounting import (
 from skdp.accounting.analysis import analysis_of
 from skdp.accounting.distributions import Normal
 from skdp.accounting.numerics import gaussian_profile
-from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge, make_filter
-from skdp.budget.currencies._runs import replace_runs
-from skdp.budget.currencies.gaussian import approximate_gaussian
+from skdp.budget.currencies.gaussian import approximate_gaussian, replace_runs
+from skdp.budget.request import convert_adjacency
 from skdp.exceptions import UnsupportedEventError
 
 SLACK = 1e-7

@@ -383,7 +383,7 @@ def test_prices_in_a_currency_are_the_known_ones():
 @settings(max_examples=200, deadline=None)
 @given(st.floats(1e-6, 30.0), st.floats(1.001, 1e4))
 def test_divergences_of_pure_releases_hold(epsilon, order):
-    from skdp.accounting.numerics.order_conversion import pure_at_order, pure_rho
+    from skdp.accounting.numerics.renyi_divergences import pure_at_order, pure_rho
 
     with mp.workdps(60):
         e, a = mp.mpf(epsilon), mp.mpf(order)
@@ -400,7 +400,7 @@ def test_divergences_of_pure_releases_hold(epsilon, order):
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1e-6, 50.0), st.floats(1.001, 1e4))
 def test_laplace_noise_is_zero_concentrated(shift, order):
-    from skdp.accounting.releases.laplace import laplace_rho
+    from skdp.accounting.releases.noise import laplace_rho
 
     with mp.workdps(60):
         t, a = mp.mpf(shift), mp.mpf(order)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from skdp import cli, notices
+from skdp import cli
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerUnreachableError
+from skdp.budget import config as notices
+from skdp.budget.entries import BudgetTerms
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, link
 from skdp.budget.ledger.files import FilePlace
-from skdp.budget.ledger.places import known_place, place_of
 from skdp.budget.ledger.server import ServerPlace
-from skdp.budget.ledger.store import Ledger
-from skdp.budget.terms import BudgetTerms
+from skdp.budget.ledger.store import Ledger, known_place, place_of
 
 SECRET = "correct horse"
 AWAY = f"postgresql://ann:{SECRET.replace(' ', '%20')}@127.0.0.1:1/research?schema=study"

@@ -23,10 +23,9 @@ from skdp.budget import (
     LedgerMissingError,
     LedgerReceipt,
 )
-from skdp.budget.ledger import connection
+from skdp.budget.ledger import files as connection
 from skdp.budget.ledger.chain import canonical, digest
-from skdp.budget.ledger.salvage import salvage
-from skdp.budget.ledger.store import Appender
+from skdp.budget.ledger.store import Appender, salvage
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 

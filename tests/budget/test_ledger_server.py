@@ -35,10 +35,11 @@ from skdp.budget import (
     LedgerReadOnlyError,
     LedgerUnreachableError,
 )
-from skdp.budget.ledger import address, store
+from skdp.budget.ledger import server as address
 from skdp.budget.ledger import server as server_module
+from skdp.budget.ledger import store
 from skdp.budget.ledger.chain import NO_ROW_BEFORE, canonical, digest
-from skdp.budget.ledger.salvage import salvage
+from skdp.budget.ledger.store import salvage
 
 EVENT = PureDPEvent(0.01)
 

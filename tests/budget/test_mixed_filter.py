@@ -42,11 +42,11 @@ from skdp.accounting import (
 from skdp.accounting.distributions import Normal
 from skdp.accounting.numerics import gaussian_profile
 from skdp.budget import BudgetAccountant, BudgetExceededError
-from skdp.budget.conversion import convert_adjacency
 from skdp.budget.currencies import Charge, make_filter
-from skdp.budget.currencies._box import box_delta, box_epsilon, largest_mu
+from skdp.budget.currencies.mixed import box_delta, box_epsilon, largest_mu
 from skdp.budget.ledger.files import FilePlace
 from skdp.budget.ledger.store import Ledger
+from skdp.budget.request import convert_adjacency
 from skdp.exceptions import LedgerMismatchError, UnsupportedEventError
 from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
 from skdp.reporting import PrivacySpent

@@ -18,8 +18,8 @@ from skdp.accounting import (
 )
 from skdp.budget import BudgetAccountant
 from skdp.budget.ledger.chain import RunningSum, link, read_amounts, write_amounts
-from skdp.budget.ledger.connection import transaction
-from skdp.budget.ledger.reader import LedgerState
+from skdp.budget.ledger.files import transaction
+from skdp.budget.ledger.store import LedgerState
 from skdp.exceptions import LedgerDamagedError, PrivacyWarning
 
 COMPOSITIONS = ["mixed", "gdp", "zcdp", "rdp", "basic", "approx"]

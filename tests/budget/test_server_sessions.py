@@ -14,7 +14,7 @@ from skdp.budget import (
     LedgerReadOnlyError,
     LedgerUnreachableError,
 )
-from skdp.budget.ledger import address
+from skdp.budget.ledger import server as address
 from skdp.budget.ledger import server as server_module
 
 EVENT = PureDPEvent(0.01)

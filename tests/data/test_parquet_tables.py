@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-import skdp.row_sources as row_sources
+import skdp.tables.row_sources as row_sources
 from skdp import (
     DPSGDClassifier,
     DPSGDRegressor,
@@ -28,7 +28,7 @@ from skdp.budget import BudgetAccountant
 from skdp.data.parquet import ParquetTable, open_parquet
 from skdp.exceptions import SchemaError
 from skdp.metrics import PrivateEvaluation
-from skdp.plans import row_norms
+from skdp.plans import second_moments as row_norms
 from skdp.preprocessing import (
     DPPCA,
     BooleanColumn,
@@ -45,8 +45,8 @@ from skdp.preprocessing import (
     TableSchema,
 )
 from skdp.reporting import privacy_statement
-from skdp.row_sources import EncodedRows
-from skdp.testing.frozen import fit_frozen
+from skdp.tables.row_sources import EncodedRows
+from skdp.testing.replay import fit_frozen
 
 pd = pytest.importorskip("pandas", reason="needs pandas")
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")

@@ -22,7 +22,7 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms import RandomStream
 from skdp.mechanisms.trace import record_releases
-from skdp.plans.beside import cost
+from skdp.plans.protocol import cost
 from skdp.plans.recalibration import (
     BINS,
     count_scores,

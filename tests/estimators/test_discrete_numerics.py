@@ -13,9 +13,9 @@ from skdp import (
     OperaLogisticRegression,
     OperaSVC,
 )
+from skdp.accounting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS
 from skdp.mechanisms import record_releases
 from skdp.reporting import PrivacySpent, privacy_statement
-from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_NUMBERS
 from skdp.testing import FrozenStream, replay_on_neighbour
 
 CASES = [

@@ -19,8 +19,7 @@ from skdp import (
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.reporting import privacy_statement
 from skdp.testing import check_private_estimator, replay_on_neighbour
-from skdp.testing.frozen import fit_frozen
-from skdp.testing.replay import compare_releases
+from skdp.testing.replay import compare_releases, fit_frozen
 
 HUBER = (OperaHuberRegressor, ObjectivePerturbationHuberRegressor, GrpuaHuberRegressor)
 SOME = [  # noise for a profile takes longest to calibrate, or to count beside other charges

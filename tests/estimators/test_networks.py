@@ -15,8 +15,7 @@ from skdp import DPSGDClassifier, GrpuaMLPClassifier
 from skdp.audit import audit_epsilon
 from skdp.reporting import PrivacySpent, privacy_statement
 from skdp.testing import FrozenStream, check_private_estimator, replay_on_neighbour
-from skdp.testing.frozen import fit_both
-from skdp.testing.walk import differences
+from skdp.testing.replay import differences, fit_both
 
 OF_LINES = {"coef_", "intercept_"}
 OF_NETWORKS = {"coefs_", "intercepts_", "activation_", "out_activation_", "n_layers_", "n_outputs_"}

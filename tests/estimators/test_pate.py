@@ -29,9 +29,9 @@ from skdp.mechanisms.trace import record_releases
 from skdp.plans.votes import AGGREGATIONS
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import privacy_statement
-from skdp.silence import around_runs
+from skdp.running import around_runs
+from skdp.tables.units import units_of
 from skdp.testing import FrozenStream, check_private_estimator, replay_on_neighbour
-from skdp.units import units_of
 
 TREE = DecisionTreeClassifier(max_depth=2)
 

@@ -34,10 +34,8 @@ from skdp.mechanisms.trace import record_releases
 from skdp.models import LinearModel
 from skdp.preprocessing import DPStandardScaler, RowNormClipper
 from skdp.reporting import PrivacySpent, privacy_statement
-from skdp.testing.frozen import FrozenStream, fit_both, fit_frozen
-from skdp.testing.replay import compare_releases
-from skdp.testing.walk import differences
-from skdp.units import units_of
+from skdp.tables.units import units_of
+from skdp.testing.replay import FrozenStream, compare_releases, differences, fit_both, fit_frozen
 
 MEAN = {"unit_weighting": "mean"}
 RANDOM = {"unit_weighting": "random-row"}

@@ -18,6 +18,7 @@ from skdp import (
     OperaSVC,
 )
 from skdp.accounting import DiscreteLaplaceEvent, NormExponentialEvent, PureDPEvent
+from skdp.accounting.privacy_spent import DISCRETE_NOISE, REAL_PURE_NOISE
 from skdp.audit import audit_epsilon
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
@@ -25,7 +26,6 @@ from skdp.mechanisms import record_releases
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import DPStandardScaler
 from skdp.reporting import PrivacySpent, privacy_statement
-from skdp.reporting.privacy_spent import DISCRETE_NOISE, REAL_PURE_NOISE
 from skdp.testing import check_private_estimator, replay_on_neighbour
 
 OPERA = (OperaLogisticRegression, OperaSVC)

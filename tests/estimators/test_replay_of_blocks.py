@@ -5,10 +5,10 @@ import pytest
 from models_by_blocks import MODELS, N_COLUMNS, make_table
 from sklearn.base import clone
 
-import skdp.row_sources as row_sources
 import skdp.tables._partitions as partitions
-from skdp.row_sources import RowSource
+import skdp.tables.row_sources as row_sources
 from skdp.tables.places import row_source
+from skdp.tables.row_sources import RowSource
 from skdp.testing import replay_on_neighbour
 
 REPLACED = ("output", "objective", "all rows", "subsets", "moments", "moments, steps")

@@ -11,12 +11,12 @@ from models_by_blocks import MODELS, N_COLUMNS, N_ROWS, PUBLIC, make_table, weig
 from scipy import sparse
 from sklearn.base import clone
 
-import skdp.row_sources as row_sources
+import skdp.tables.row_sources as row_sources
 from skdp import GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
-from skdp.row_sources import MappedRows, mapped_rows
-from skdp.testing.frozen import fit_frozen
+from skdp.tables.row_sources import MappedRows, mapped_rows
+from skdp.testing.replay import fit_frozen
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ _CHILD = """
 import sys, threading, time
 import numpy as np
 from skdp import DPSGDClassifier, ObjectivePerturbationLogisticRegression, OperaLogisticRegression
-from skdp import row_sources
+from skdp.tables import row_sources
 row_sources.WHOLE_BYTES = 0
 X, y = (np.load(path, mmap_mode="r") for path in sys.argv[1:])
 def resident():

@@ -13,8 +13,8 @@ import pytest
 from models_by_blocks import MODELS, N_COLUMNS, N_ROWS, PUBLIC, make_table, weights
 from sklearn.base import clone
 
-import skdp.row_sources as row_sources
 import skdp.tables._partitions as partitions
+import skdp.tables.row_sources as row_sources
 from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
@@ -22,7 +22,7 @@ from skdp.losses import ClippedLoss, LogisticLoss, SoftmaxLoss
 from skdp.metrics import PrivateEvaluation
 from skdp.solvers import RegularisedObjective, Rows
 from skdp.tables.places import row_source
-from skdp.testing.frozen import fit_frozen
+from skdp.testing.replay import fit_frozen
 
 da = pytest.importorskip("dask.array", reason="needs dask")
 MODELS = {

@@ -25,13 +25,12 @@ from skdp.losses.base import Loss, MarginLoss, kernel_arguments
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel
 from skdp.plans.carry_out import carry_out_noisy_gradient, carry_out_output_perturbation
-from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
-from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
+from skdp.plans.noisy_gradient import DPSGDChoices, GradientPerturbationChoices
+from skdp.plans.objective_perturbation import ObjectivePerturbationPlan, pure_objective_plan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
-from skdp.plans.pure_objective import pure_objective_plan
 from skdp.solvers import RegularisedObjective, Rows, sum_gradients
 
 FACTS = {"convex", "largest_slope", "slope_sign", "curvature"}

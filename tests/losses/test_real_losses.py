@@ -7,7 +7,7 @@ import pytest
 import skdp.losses as skdp_losses
 from skdp.losses import ClippedSquaredLoss, HuberLoss, PoissonLoss, PseudoHuberLoss, QuantileLoss
 from skdp.losses.base import evaluate
-from skdp.losses.weighted import WeightedLoss
+from skdp.losses.wrapped import WeightedLoss
 from skdp.models import LinearModel
 
 # Multiples of 1/64, so that residuals and kinks at them are exact in doubles.

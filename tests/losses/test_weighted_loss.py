@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.losses.weighted import WeightedLoss
+from skdp.losses.wrapped import WeightedLoss
 from skdp.mechanisms import RandomStream
 from skdp.models import LinearModel, NetworkModel
 from skdp.plans.carry_out import carry_out
-from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers, default_clip, default_objective_clip
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
+from skdp.plans.noisy_gradient import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.solvers.gradients import gradient_rounding
 from skdp.solvers.objective import smallest_tolerance
-from skdp.solvers.rounding import gradient_rounding
 
 LOSSES = [
     LogisticLoss(),

@@ -12,12 +12,13 @@ from scipy import stats
 
 from skdp.accounting import DiscreteGaussianEvent, GaussianEvent, PLDAccountant
 from skdp.mechanisms import GaussianMechanism, RandomStream
-from skdp.mechanisms.discrete_gaussian import (
+from skdp.mechanisms.discrete import (
     _RANDOM_ROUNDING,
+    UniformIntegers,
+    bernoulli_exp,
     discrete_gaussians,
     secret_on_grid,
 )
-from skdp.mechanisms.discrete_laplace import UniformIntegers, bernoulli_exp
 from skdp.mechanisms.release import Release
 
 # Every statistical test below fails a right implementation with probability below this.

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from skdp.mechanisms import RandomStream
-from skdp.mechanisms.discrete_gaussian import discrete_gaussians
-from skdp.mechanisms.discrete_laplace import discrete_laplaces
+from skdp.mechanisms.discrete import discrete_gaussians, discrete_laplaces
 
 # A right sampler fails with less than this probability; seeds are fixed besides.
 FALSE_ALARM = 1e-7

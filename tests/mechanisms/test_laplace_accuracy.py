@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skdp.mechanisms import RandomStream, laplace_accuracy, laplace_mechanism
-from skdp.mechanisms.discrete_laplace import discrete_laplaces
+from skdp.mechanisms.discrete import discrete_laplaces
 
 # Every statistical test below fails a right implementation with probability below this.
 FALSE_ALARM = 1e-7

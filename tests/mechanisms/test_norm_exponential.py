@@ -15,9 +15,9 @@ from skdp.accounting import (
     PLDAccountant,
     RDPAccountant,
 )
-from skdp.accounting.numerics.floats import read_decimal
+from skdp.accounting.numerics.arithmetic import read_decimal
 from skdp.mechanisms import RandomStream, record_releases
-from skdp.mechanisms.norm_exponential import (
+from skdp.mechanisms.additive import (
     LARGEST_LENGTH,
     NormExponentialMechanism,
 )

@@ -19,11 +19,10 @@ from support import rows
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms import gaussian
+from skdp.mechanisms import additive as gaussian
 from skdp.metrics import PrivateCalibrator, PrivateThreshold
+from skdp.plans.scores import ScoreBins, ScoreTable, best_bin, fit_logistic, log_odds, smoothed
 from skdp.reporting import privacy_statement
-from skdp.scores.bins import ScoreBins, ScoreTable
-from skdp.scores.curve import best_bin, fit_logistic, log_odds, smoothed
 from skdp.testing import check_private_estimator
 
 X, Y = rows(200)

@@ -14,7 +14,7 @@ from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import BudgetRequiredError, PrivacyWarning
 from skdp.mechanisms import record_releases
 from skdp.metrics import PrivateEvaluation
-from skdp.testing.walk import differences
+from skdp.testing.replay import differences
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3))

@@ -12,14 +12,13 @@ from scipy.special import expit, logit
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
-from skdp.mechanisms import gaussian
+from skdp.mechanisms import additive as gaussian
 from skdp.metrics import Figure, PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
-from skdp.metrics.figures import AreaTest
-from skdp.metrics.intervals import average, not_ruled_out, ratio
-from skdp.metrics.record import FIGURES
+from skdp.metrics.figures import AreaTest, average, not_ruled_out, ratio
 from skdp.metrics.release import ScoreTables
-from skdp.scores.bins import ScoreBins, ScoreTable
+from skdp.metrics.result import FIGURES
+from skdp.plans.scores import ScoreBins, ScoreTable
 
 Z = 1.959963984540054
 

@@ -22,7 +22,8 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp import PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import RandomStream, gaussian
+from skdp.mechanisms import RandomStream
+from skdp.mechanisms import additive as gaussian
 from skdp.mechanisms.trace import record_releases
 from skdp.metrics import (
     PrivateCalibrationDisplay,
@@ -38,8 +39,8 @@ from skdp.metrics.errors import ErrorPlan, nodes_of
 from skdp.metrics.regression_result import SIZES_OF_ERRORS
 from skdp.reporting import privacy_statement
 from skdp.statistics.noise import UNIT
-from skdp.testing.walk import differences
-from skdp.units import units_of
+from skdp.tables.units import units_of
+from skdp.testing.replay import differences
 
 ADJACENCIES = ["add-remove", "replace-one"]
 NODES = nodes_of(1.0)

@@ -19,9 +19,9 @@ from skdp.metrics import (
     error_figures,
 )
 from skdp.metrics.errors import ErrorPlan
-from skdp.metrics.intervals import not_ruled_out, quantile
-from skdp.metrics.record import figure_to_dict
+from skdp.metrics.figures import not_ruled_out, quantile
 from skdp.metrics.release import ReleasePlan
+from skdp.metrics.result import figure_to_dict
 from skdp.statistics.noise import UNIT
 
 Z = quantile(0.95)

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from skdp.accounting import DiscreteGaussianEvent, PLDAccountant, RepeatedEvent
 from skdp.mechanisms import RandomStream, record_releases
 from skdp.metrics.release import ReleasePlan, fuse, with_total
-from skdp.scores.bins import ScoreBins, number_of_bins
+from skdp.plans.scores import ScoreBins, number_of_bins
 from skdp.statistics.noise import UNIT
 
 ADJACENCIES = ["add-remove", "replace-one"]

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skdp.budget import BudgetAccountant
-from skdp.mechanisms import gaussian
+from skdp.mechanisms import additive as gaussian
 from skdp.metrics import (
     PrivateCalibrationDisplay,
     PrivateEvaluation,

@@ -27,7 +27,7 @@ from skdp.exceptions import BudgetExceededError, CalibrationError
 from skdp.mechanisms import analytic_gaussian_epsilon
 from skdp.mechanisms.trace import record_releases
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.model_selection._escrow import Escrow
+from skdp.model_selection._steps import Escrow
 
 GRID = {"alpha": [0.01, 0.1, 1.0]}
 METHODS = ("random-stopping", "holdout", "cv")

@@ -13,16 +13,13 @@ from skdp import ObjectivePerturbationLogisticRegression, OperaLogisticRegressio
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms import RandomStream
 from skdp.model_selection import PrivateGridSearchCV
-from skdp.model_selection._runs import Table
+from skdp.model_selection._runs import Table, assign_folds, assign_holdout
 from skdp.model_selection._scoring import make_row_scorer, resolve_scoring
 from skdp.model_selection._search import METHODS
-from skdp.model_selection._splits import assign_folds, assign_holdout
 from skdp.preprocessing import DPPCA, BoundedScaler, DPStandardScaler
 from skdp.reporting import privacy_statement
-from skdp.testing.frozen import fit_both, fit_frozen, listen
-from skdp.testing.replay import compare_releases
-from skdp.testing.walk import differences
-from skdp.units import units_of
+from skdp.tables.units import units_of
+from skdp.testing.replay import compare_releases, differences, fit_both, fit_frozen, listen
 
 N_UNITS = 40
 SEEN = []

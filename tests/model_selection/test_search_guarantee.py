@@ -16,9 +16,8 @@ from skdp.mechanisms import RandomStream, record_releases
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._methods import Candidate, Search, _select
 from skdp.model_selection._plan import Design, plan_search
-from skdp.model_selection._runs import Table
+from skdp.model_selection._runs import Table, assign_folds, assign_holdout
 from skdp.model_selection._scoring import resolve_scoring
-from skdp.model_selection._splits import assign_folds, assign_holdout
 from skdp.model_selection._steps import private_steps
 from skdp.testing import check_noise, replay_on_neighbour
 

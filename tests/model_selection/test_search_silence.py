@@ -24,7 +24,7 @@ from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._runs import Table, _total
 from skdp.model_selection._scoring import resolve_scoring
 from skdp.reporting import privacy_statement
-from skdp.silence import around_runs, lift_silence
+from skdp.running import around_runs, lift_silence
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 

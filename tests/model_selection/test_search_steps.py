@@ -13,9 +13,9 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from support import rows
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
+from skdp.base.pipelines import walk
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.model_selection._steps import plan_fit, private_steps
-from skdp.pipelines import walk
 from skdp.preprocessing import BoundedScaler
 
 GRID = {"noisycount__threshold": [0.0, 0.2]}

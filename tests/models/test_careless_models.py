@@ -21,10 +21,9 @@ from skdp.plans.carry_out import (
     carry_out_objective_perturbation,
     carry_out_output_perturbation,
 )
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.noisy_gradient import Execution, contribution_in_ball
+from skdp.plans.noisy_gradient import DPSGDChoices, Execution, contribution_in_ball
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.solvers import (

@@ -10,11 +10,9 @@ from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxL
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel, ScaledUnits
 from skdp.plans.carry_out import carry_out_noisy_gradient
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.noisy_gradient import Execution, Lots
-from skdp.plans.schedules import LearningRateSchedule
+from skdp.plans.noisy_gradient import DPSGDChoices, Execution, LearningRateSchedule, Lots
 from skdp.solvers import UpdateRule
 
 LOSSES = [LogisticLoss(), SoftmaxLoss(3), OneVsRestLoss(SmoothedHingeLoss(0.5), 3)]

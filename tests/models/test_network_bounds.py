@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.models import NetworkModel
-from skdp.models.network_bounds import split_radius
+from skdp.models.network import split_radius
 
 DERIVATIVES = {
     "relu": lambda values: values > 0.0,

@@ -10,7 +10,7 @@ from support import rows
 
 from skdp.losses import LogisticLoss
 from skdp.models import LinearModel, ScaledUnits, VariationalModel
-from skdp.models.variational import CURVATURE_GAIN
+from skdp.models.linear import CURVATURE_GAIN
 
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(60)
 SHARES = SHARES / SHARES.sum()

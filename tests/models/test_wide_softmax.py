@@ -7,7 +7,7 @@ import pytest
 
 from skdp.losses import SoftmaxLoss
 from skdp.models import LinearModel
-from skdp.models.units import ScaledUnits
+from skdp.models.protocol import ScaledUnits
 from skdp.plans.defaults import PublicNumbers, default_lot_size
 from skdp.solvers import minimise, sum_gradients
 

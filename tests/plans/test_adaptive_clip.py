@@ -7,17 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skdp.audit.transcripts import KeptLots
+from skdp.audit.runs import KeptLots
 from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, record_releases
 from skdp.models import LinearModel, NetworkModel, ScaledUnits
-from skdp.plans import adaptive_clip, carry_out
-from skdp.plans.adaptive_clip import adaptive_contribution, pack_sum
+from skdp.plans import carry_out
+from skdp.plans import noisy_gradient as adaptive_clip
 from skdp.plans.carry_out import carry_out_noisy_gradient
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.noisy_gradient import Execution
+from skdp.plans.noisy_gradient import DPSGDChoices, Execution, adaptive_contribution, pack_sum
 from skdp.testing.replay import compare_releases
 
 CHOICES = DPSGDChoices(

@@ -8,8 +8,8 @@ from skdp.accounting import GaussianEvent, RandomAllocationEvent, RepeatedEvent
 from skdp.audit import audit_epsilon
 from skdp.mechanisms import AllocationSampler, RandomStream
 from skdp.plans.noisy_gradient import Lots
+from skdp.tables.units import LotsOfUnits, units_of
 from skdp.testing import check_private_estimator, check_sampler
-from skdp.units import LotsOfUnits, units_of
 
 GIVEN = {
     **{"epsilon": None, "delta": 1e-4, "noise_multiplier": 1.0, "data_norm": 1.0},

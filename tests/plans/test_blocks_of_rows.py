@@ -5,13 +5,14 @@ import pytest
 from scipy import sparse
 
 from skdp import PrivateLinearRegression, PrivateRidge
-from skdp.plans import moment_regression, row_norms
+from skdp.plans import moment_regression
+from skdp.plans import second_moments as row_norms
 from skdp.plans.moment_regression import blocks_of, sum_moments
-from skdp.plans.row_norms import row_blocks
+from skdp.plans.second_moments import row_blocks
 from skdp.preprocessing import DPPCA, DPStandardScaler
 from skdp.solvers import Rows
 from skdp.solvers import rows as rows_of_solvers
-from skdp.testing.frozen import fit_frozen
+from skdp.testing.replay import fit_frozen
 
 # Blocks are cut so short that tables have a few, and n lies on both sides of their edges.
 ENTRIES, COLUMNS = 48, 3

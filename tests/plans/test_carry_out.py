@@ -17,10 +17,9 @@ from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import record_releases
 from skdp.models import LinearModel
 from skdp.plans import carry_out
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, Execution, Lots
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, DPSGDChoices, Execution, Lots
 from skdp.solvers import Rows, StepState, UpdateRule, apply_update, sum_gradients
 from skdp.testing import FrozenStream, replay_on_neighbour
 

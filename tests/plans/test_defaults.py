@@ -9,7 +9,6 @@ import pytest
 from skdp import GrpuaLogisticRegression, ObjectivePerturbationLogisticRegression
 from skdp.losses import LogisticLoss
 from skdp.models import LinearModel
-from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     PublicNumbers,
     default_bounded_clip,
@@ -19,6 +18,7 @@ from skdp.plans.defaults import (
     noisy_descent_defaults,
 )
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
+from skdp.plans.noisy_gradient import GradientPerturbationChoices
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 
 EPSILONS = np.geomspace(0.001, 100.0, 501)

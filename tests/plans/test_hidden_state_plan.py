@@ -21,13 +21,16 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import record_releases
 from skdp.models import LinearModel, ScaledUnits
-from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
 )
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, contribution_in_ball
-from skdp.plans.schedules import LearningRateSchedule
+from skdp.plans.noisy_gradient import (
+    LARGEST_WEIGHTS,
+    GradientPerturbationChoices,
+    LearningRateSchedule,
+    contribution_in_ball,
+)
 from skdp.testing import FrozenStream
 
 S = 0.5

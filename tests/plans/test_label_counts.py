@@ -15,7 +15,7 @@ from skdp import (
 )
 from skdp.accounting import ObjectivePerturbationEvent, PLDAccountant
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, record_releases
-from skdp.plans.label_counts import count_labels, label_counts, label_weights
+from skdp.plans.recalibration import count_labels, label_counts, label_weights
 from skdp.testing import replay_on_neighbour
 
 PRIVATE = {"class_weight": "balanced", "prevalence": "private", "data_norm": 1.0}

@@ -16,8 +16,7 @@ from skdp.plans.moment_regression import SecondMoments
 from skdp.preprocessing import BoundedScaler
 from skdp.reporting import coefficient_intervals, coefficient_table, privacy_statement
 from skdp.testing import replay_on_neighbour
-from skdp.testing.frozen import fit_frozen
-from skdp.testing.replay import compare_releases
+from skdp.testing.replay import compare_releases, fit_frozen
 
 EXACT = {"epsilon": 1e13, "delta": 1e-3}  # noise below the last digits that are compared
 both = pytest.mark.parametrize("cls", [PrivateRidge, PrivateLinearRegression])

@@ -10,9 +10,9 @@ from sklearn.metrics import roc_auc_score
 from skdp import DPSGDClassifier
 from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.models import LinearModel, NetworkModel
-from skdp.plans.choices import DPSGDChoices
 from skdp.plans.defaults import PublicNumbers, default_lot_size
 from skdp.plans.dpsgd import build_dpsgd
+from skdp.plans.noisy_gradient import DPSGDChoices
 
 AUTO = DPSGDChoices(
     *(None, None, None, None, None, "sgd", None, 0.9, 0.99, "constant", None, 0.1, 0.5, True)

@@ -12,7 +12,6 @@ from skdp.losses import LogisticLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, record_releases
 from skdp.models import LinearModel, NetworkModel
 from skdp.plans.carry_out import carry_out_noisy_gradient
-from skdp.plans.choices import GradientPerturbationChoices
 from skdp.plans.defaults import (
     PublicNumbers,
     default_clip,
@@ -21,7 +20,7 @@ from skdp.plans.defaults import (
     noisy_descent_defaults,
 )
 from skdp.plans.gradient_perturbation import build_gradient_perturbation
-from skdp.plans.noisy_gradient import LARGEST_WEIGHTS
+from skdp.plans.noisy_gradient import LARGEST_WEIGHTS, GradientPerturbationChoices
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.testing.replay import compare_releases

@@ -11,15 +11,18 @@ from skdp.accounting import GaussianEvent, PLDAccountant, PoissonSampledEvent, U
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma
 from skdp.models import LinearModel
-from skdp.plans.choices import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
 from skdp.plans.gradient_perturbation import (
     build_gradient_perturbation,
     lipschitz_contribution,
 )
-from skdp.plans.noisy_gradient import Lots
-from skdp.plans.schedules import LearningRateSchedule
+from skdp.plans.noisy_gradient import (
+    DPSGDChoices,
+    GradientPerturbationChoices,
+    LearningRateSchedule,
+    Lots,
+)
 
 S = 0.5
 B = math.sqrt(1 + S**2)

@@ -20,9 +20,9 @@ from skdp.plans.defaults import PublicNumbers, default_objective_clip, default_o
 from skdp.plans.objective_perturbation import (
     ObjectivePerturbationPlan,
     least_noise_event,
+    pure_objective_plan,
     smallest_penalty,
 )
-from skdp.plans.pure_objective import pure_objective_plan
 from skdp.solvers import RegularisedObjective, Rows
 
 ADJACENCIES = ("add-remove", "replace-one")

@@ -12,13 +12,12 @@ from scipy.optimize import minimize
 
 from skdp.losses import ClippedLoss, LogisticLoss, OneVsRestLoss, SmoothedHingeLoss
 from skdp.mechanisms import RandomStream, record_releases
-from skdp.mechanisms.norm_exponential import LARGEST_LENGTH
+from skdp.mechanisms.additive import LARGEST_LENGTH
 from skdp.models import LinearModel, ScaledUnits
 from skdp.plans.carry_out import carry_out
 from skdp.plans.defaults import PublicNumbers, default_objective_penalty, default_output_penalty
-from skdp.plans.objective_perturbation import curvature_ratio
+from skdp.plans.objective_perturbation import curvature_ratio, pure_objective_plan, secret_scale
 from skdp.plans.output_perturbation import OutputPerturbationPlan
-from skdp.plans.pure_objective import pure_objective_plan, secret_scale
 from skdp.solvers.objective import smallest_tolerance
 
 ADJACENCIES = ("add-remove", "replace-one")

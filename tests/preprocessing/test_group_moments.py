@@ -11,7 +11,7 @@ from normal_noise import is_normal
 
 from skdp.mechanisms import analytic_gaussian_sigma, record_releases
 from skdp.preprocessing import DPStandardScaler
-from skdp.preprocessing._group_moments import group_moment_bound, group_moment_sums
+from skdp.preprocessing.dp_standard_scaler import group_moment_bound, group_moment_sums
 from skdp.testing import check_private_estimator, replay_on_neighbour
 
 GROUPS = (0, 1, 2, 4)

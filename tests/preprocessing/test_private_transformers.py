@@ -327,7 +327,7 @@ def test_rows_are_transformed_one_by_one(transformer):
 
 def test_large_tables_are_summed_in_blocks(transformer, monkeypatch):
     from skdp.mechanisms import record_releases
-    from skdp.plans import row_norms
+    from skdp.plans import second_moments as row_norms
 
     values = []
     for entries in (1 << 20, 100):

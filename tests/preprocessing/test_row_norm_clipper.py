@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from skdp.plans.row_norms import bound_rows, scale_norms
+from skdp.plans.second_moments import bound_rows, scale_norms
 from skdp.preprocessing import RowNormClipper
 
 tables = st.sampled_from([np.float64, np.float32]).flatmap(

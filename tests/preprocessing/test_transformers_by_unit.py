@@ -9,10 +9,8 @@ from sklearn.base import clone
 from skdp.mechanisms import record_releases
 from skdp.preprocessing import DPPCA, DPQuantileClipper, DPStandardScaler
 from skdp.reporting import privacy_statement
-from skdp.testing.frozen import fit_both, fit_frozen, listen
-from skdp.testing.replay import compare_releases
-from skdp.testing.walk import differences
-from skdp.units import units_of
+from skdp.tables.units import units_of
+from skdp.testing.replay import compare_releases, differences, fit_both, fit_frozen, listen
 
 pytestmark = pytest.mark.filterwarnings("ignore:delta=.* is not below 1/n", "ignore:With n=")
 

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-import skdp.row_sources as row_sources
+import skdp.tables.row_sources as row_sources
 from skdp import DPSGDClassifier, ObjectivePerturbationLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.mechanisms import record_releases
@@ -24,8 +24,8 @@ from skdp.preprocessing import (
     ScatteringTransform,
     TableSchema,
 )
-from skdp.row_sources import EncodedRows
-from skdp.testing.frozen import fit_frozen
+from skdp.tables.row_sources import EncodedRows
+from skdp.testing.replay import fit_frozen
 
 PRIVATE = {"epsilon": 0.5, "delta": 1e-6}
 STEPS = {

@@ -29,8 +29,7 @@ from skdp.preprocessing import DPPCA, BoundedScaler, RowNormClipper
 from skdp.reporting import privacy_statement
 from skdp.reporting._examine import examine
 from skdp.reporting.steps import classify_step
-from skdp.testing.frozen import fit_both
-from skdp.testing.walk import differences
+from skdp.testing.replay import differences, fit_both
 
 pd = pytest.importorskip("pandas")
 

@@ -26,7 +26,7 @@ from skdp.accounting import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.accountants.registry import accountants
+from skdp.accounting.accountants import accountants
 from skdp.budget import BudgetAccountant, LedgerDamagedError
 from skdp.budget.entries import record_of
 from skdp.reporting import PrivacySpent, model_card, privacy_statement

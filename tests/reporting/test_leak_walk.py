@@ -57,8 +57,7 @@ from skdp.preprocessing import (
 )
 from skdp.reporting import privacy_statement
 from skdp.reporting._examine import examine
-from skdp.testing.frozen import fit_both
-from skdp.testing.walk import differences
+from skdp.testing.replay import differences, fit_both
 
 pd = pytest.importorskip("pandas")
 

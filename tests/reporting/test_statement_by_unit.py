@@ -16,7 +16,7 @@ from skdp.budget import BudgetAccountant
 from skdp.metrics import PrivateCalibrator
 from skdp.preprocessing import DPStandardScaler, PrivacyUnit
 from skdp.reporting import privacy_statement
-from skdp.reporting._total import joint_accountant
+from skdp.reporting.profile import joint_accountant
 
 pytestmark = pytest.mark.filterwarnings("ignore:delta=.* is not below 1/n")
 PATIENT = PrivacyUnit("patient", max_rows=3)

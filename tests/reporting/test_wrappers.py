@@ -20,7 +20,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
 from skdp.reporting import privacy_statement
-from skdp.reporting._wrappers import judge_rows_of_fits
+from skdp.reporting._examine import judge_rows_of_fits
 
 GENERATOR = np.random.default_rng(4)
 # The first column is the row's number.

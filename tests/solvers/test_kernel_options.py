@@ -3,15 +3,11 @@
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from skdp.losses import elementary, scalar
-from skdp.solvers import (
-    _block_kernels,
-    _dense_kernels,
-    _dense_softmax,
-    _prefetch,
-    _sparse_kernels,
-    _step_kernels,
-)
+from skdp.losses import scalar
+from skdp.losses import scalar as elementary
+from skdp.solvers import _block_kernels, _dense_kernels, _sparse_kernels, _step_kernels
+from skdp.solvers import _dense_kernels as _dense_softmax
+from skdp.solvers import _dense_kernels as _prefetch
 
 MODULES = [
     elementary,

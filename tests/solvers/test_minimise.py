@@ -9,7 +9,8 @@ from covering import pairs
 from sklearn.linear_model import LogisticRegression
 
 from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.solvers import RegularisedObjective, Rows, _newton, minimise
+from skdp.solvers import RegularisedObjective, Rows, minimise
+from skdp.solvers import minimisers as _newton
 
 MARGIN_LOSSES = [LogisticLoss(), SmoothedHingeLoss(0.5), SmoothedHingeLoss(0.01)]
 

@@ -19,8 +19,12 @@ from skdp.losses import (
 )
 from skdp.models import LinearModel
 from skdp.solvers import Rows
-from skdp.solvers.gradients import SPARSE_CHUNK, _sparse_chunk
-from skdp.solvers.rounding import certified_tolerance, gradient_rounding
+from skdp.solvers.gradients import (
+    SPARSE_CHUNK,
+    _sparse_chunk,
+    certified_tolerance,
+    gradient_rounding,
+)
 
 LOSSES = {
     "logistic": LogisticLoss(),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.losses import ClippedLoss, LogisticLoss, SoftmaxLoss
-from skdp.losses.weighted import WeightedLoss
+from skdp.losses.wrapped import WeightedLoss
 from skdp.models import LinearModel, NetworkModel
 from skdp.solvers import RegularisedObjective, Rows, minimise, sum_gradients
 

@@ -12,7 +12,9 @@ from skdp import config_context
 from skdp.audit.bounds import errors_above
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import BudgetRequiredError, PrivacyWarning
-from skdp.mechanisms import gaussian, norm_exponential, record_releases
+from skdp.mechanisms import additive as gaussian
+from skdp.mechanisms import additive as norm_exponential
+from skdp.mechanisms import record_releases
 from skdp.mechanisms.release import Release
 from skdp.preprocessing import (
     BooleanColumn,
@@ -31,9 +33,8 @@ from skdp.statistics import (
     private_top_k,
     private_variance,
 )
-from skdp.statistics._shares import shares
 from skdp.statistics.moments import _release
-from skdp.statistics.noise import UNIT
+from skdp.statistics.noise import UNIT, shares
 
 SCHEMA = TableSchema(
     [

@@ -11,7 +11,8 @@ import pytest
 from covering import pairs
 from scipy import stats
 
-from skdp.mechanisms import gaussian, norm_exponential
+from skdp.mechanisms import additive as gaussian
+from skdp.mechanisms import additive as norm_exponential
 from skdp.mechanisms.release import Release
 from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, TableSchema
 from skdp.statistics import (

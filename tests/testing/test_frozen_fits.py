@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdp.mechanisms import RandomStream
-from skdp.testing.frozen import fit_frozen, listen
+from skdp.testing.replay import fit_frozen, listen
 
 
 class Keys:

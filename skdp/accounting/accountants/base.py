@@ -11,13 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.accounting.analysis import ADJACENCIES, sum_of_stated
-from skdp.accounting.certified import note_certified
 from skdp.accounting.checks import check_integer, check_real
 from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent, check_event, leaf_counts
-from skdp.accounting.intervals import Proved, meet, named, provers, warn_of_contradiction
 from skdp.accounting.numerics.trade_off import profile_grid, trade_off_lower
-from skdp.accounting.value import PrivacyValue
-from skdp.choices import Adjacency
+from skdp.accounting.value import (
+    PrivacyValue,
+    Proved,
+    meet,
+    named,
+    note_certified,
+    provers,
+    warn_of_contradiction,
+)
+from skdp.base.parameters import Adjacency
 from skdp.exceptions import UnsupportedEventError
 
 

@@ -11,7 +11,7 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
-from skdp.choices import Adjacency, SampledGdp
+from skdp.base.parameters import Adjacency, SampledGdp
 
 _SQRT2 = math.sqrt(2.0)
 _LARGEST_SQUARE = 700.0  # the exponential of more overflows

@@ -1,18 +1,22 @@
-"""The generic accountant: moments of any outcome distribution at the best real order."""
+"""The generic and the Bayesian accountant: moments of any outcome distribution."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import ClassVar
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from skdp.accounting.accountants.rdp import RDPAccountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
-from skdp.accounting.events import Event
-from skdp.accounting.numerics.bracket import minimise
-from skdp.choices import Adjacency, Conversion, Subsampling
+from skdp.accounting.events import ComposedEvent, Event, RepeatedEvent
+from skdp.accounting.numerics.arithmetic import Array, minimise
+from skdp.accounting.releases.sampled_gaussian import binomial_terms
+from skdp.base.parameters import Adjacency, Conversion, Subsampling
 from skdp.exceptions import UnsupportedEventError
 
 # Logarithms of the moments of the first scan, where these cost nothing.
@@ -118,3 +122,233 @@ def gaussian_of(leaf: Event, adjacency: Adjacency) -> GaussianMixture:
             f"adjacency, got {leaf!r}."
         )
     return mixture
+
+
+_LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be told apart
+_SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may be negative
+
+
+class _Observation(NamedTuple):
+    """What was seen of some steps: a release, how often, the distances, and their statistics.
+
+    Of ``exp(cost)`` over the pairs, per moment: mean and deviation over ``exp(log_scale)``.
+    """
+
+    event: Event
+    steps: int
+    distances: Array
+    log_scale: Array
+    mean: Array
+    deviation: Array
+
+
+class BayesianAccountant(GenericAccountant):
+    """Estimate a data-dependent cost from gradients of the private data. Not differential privacy.
+
+    Releases added by `observe` cost what the observed pairs of records suggest; those added by
+    `compose` cost what they do in the worst case.
+
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets, for releases added by `compose`.
+    subsampling : {"printed", "exact"}, default="printed"
+        How sampling with rate q amplifies. ``"printed"`` multiplies the divergence by ``q^2`` as
+        the paper does, which understates it; ``"exact"`` takes the divergence of the mixture, and
+        needs moments that are integers.
+    moments : sequence of float, default=(1, 2, ..., 32)
+        The lambdas over which the bound is minimised, positive.
+    gamma : float, default=1e-6
+        Share of delta, absolute, for the uncertainty of the averages, in (0, 1). Estimates at a
+        delta of ``gamma`` or less are infinite.
+
+    Notes
+    -----
+    At a step with noise of standard deviation s, gradients of pairs (i, j) of records are at
+    distances ``D``. With ``y = exp(q^2 l (l+1) D^2 / (2 s^2))`` over m pairs, mean ``a`` and
+    deviation ``S``, the step is charged ``log max(1, a + S t / sqrt(m - 1))`` where t is the
+    quantile of Student's distribution with m - 1 degrees of freedom at ``1 - gamma / T`` (Triastcyn
+    and Faltings, 2019, Theorem 4 and section 5.2; Oliphant, 2006; the union over T steps is ours).
+    Then ``epsilon = min over l of (sum of charges + log(1/(delta - gamma))) / l``.
+
+    Every result says that it is neither differential privacy nor an upper bound, and no budget,
+    record or calibration accepts it, for these reasons:
+
+    1. The average is over random pairs of the data at hand: an outlying record, the one that
+       privacy is for, gets no protection.
+    2. Records would have to be independent draws, steps independent (they reuse the same data) and
+       ``y`` nearly normal (it has heavy tails, so that the quantile covers too little).
+    3. The printed ``q^2`` understates the effect of sampling even in the worst case.
+    4. The number is itself a function of the private data and must not be published as it is: it
+       may be looked at by those who may look at the data.
+    5. The best lambda is picked after looking.
+    6. Charges of single steps multiply only if the pairs are independent of the trajectory, and
+       they are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.accounting import BayesianAccountant, GaussianEvent, PoissonSampledEvent
+    >>> step = PoissonSampledEvent(0.01, GaussianEvent(1.0))
+    >>> accountant = BayesianAccountant()
+    >>> distances = np.random.default_rng(0).uniform(0.0, 0.1, size=50)
+    >>> estimate = accountant.observe(step, distances, count=100).epsilon(1e-5)
+    >>> estimate.is_guarantee
+    False
+    """
+
+    name = "bayesian"
+    _parameters: ClassVar[tuple[str, ...]] = ("subsampling", "moments", "gamma")
+
+    def __init__(
+        self,
+        adjacency: Adjacency = "add-remove",
+        *,
+        subsampling: Subsampling = "printed",
+        moments: Iterable[float] = range(1, 33),
+        gamma: float = 1e-6,
+    ) -> None:
+        super().__init__(adjacency, subsampling=subsampling)
+        if not isinstance(moments, Iterable):
+            raise TypeError(f"moments must be a sequence of numbers, got {moments!r}.")
+        self.moments = tuple(float(moment) for moment in moments)
+        if not self.moments or not all(0.0 < m < math.inf for m in self.moments):
+            raise ValueError(f"moments must be finite numbers > 0, got {self.moments!r}.")
+        if subsampling == "exact" and not all(m.is_integer() for m in self.moments):
+            raise ValueError(f"subsampling='exact' needs integer moments, got {self.moments!r}.")
+        if not 0.0 < gamma < 1.0:
+            raise ValueError(f"gamma must lie in (0, 1), got {gamma!r}.")
+        self.gamma = float(gamma)
+        self._observations: list[_Observation] = []
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Always False: nothing is proved about the result."""
+        return False
+
+    @property
+    def is_differential_privacy(self) -> bool:
+        """Always False: the result is about the data at hand, not about all data sets."""
+        return False
+
+    @property
+    def event(self) -> ComposedEvent:
+        """Everything composed or observed so far, without what was seen of the data."""
+        observed = tuple(RepeatedEvent(seen.event, seen.steps) for seen in self._observations)
+        return ComposedEvent(super().event.events + observed)
+
+    def observe(self, event: Event, squared_distances: ArrayLike, count: int = 1) -> Self:
+        """Add a release with what was seen of its gradients, and return this accountant.
+
+        Parameters
+        ----------
+        event : GaussianEvent, PoissonSampledEvent or UniformSampledEvent
+            The release of one step: a Gaussian, bare or on a sample.
+        squared_distances : array-like of shape (n_pairs,)
+            ``||g_i - g_j||^2 / C^2`` for pairs of records drawn independently and uniformly, at
+            least 2, with g the (clipped) gradients of single records at this step and C the bound
+            that the noise multiplier refers to. These numbers are private.
+        count : int, default=1
+            For how many steps they stand, at least 1.
+
+        Raises
+        ------
+        UnsupportedEventError
+            If the release is no Gaussian, bare or on a sample.
+        ValueError
+            If the distances are no finite numbers >= 0, or too few. The message does not repeat
+            them.
+        """
+        mixture = gaussian_of(event, self._adjacency)
+        repeated = RepeatedEvent(event, count)
+        try:
+            distances = np.array(squared_distances, dtype=np.float64)
+        except (TypeError, ValueError):
+            # NumPy's message would quote what could not be read.
+            raise ValueError("squared_distances must be one list of real numbers.") from None
+        if distances.ndim != 1 or len(distances) < 2 or count < 1:
+            raise ValueError(
+                f"squared_distances must hold at least 2 numbers and count be at least 1, got "
+                f"shape {distances.shape} and count={count!r}."
+            )
+        if not bool(np.all(np.isfinite(distances) & (distances >= 0.0))):
+            raise ValueError("squared_distances must be finite numbers >= 0.")
+        costs = self._costs(mixture, distances)
+        log_scale = costs.max(axis=1)
+        scaled = np.exp(costs - log_scale[:, None])
+        self._observations.append(
+            _Observation(
+                event,
+                repeated.count,
+                distances,
+                log_scale,
+                scaled.mean(axis=1),
+                scaled.std(axis=1, ddof=1),
+            )
+        )
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the accountant's state as plain values, with what was seen of private data.
+
+        Keep it where the data are kept.
+        """
+        base = super().to_dict()
+        observed = [
+            {"event": s.event.to_dict(), "count": s.steps, "distances": s.distances.tolist()}
+            for s in self._observations
+        ]
+        base["moments"] = list(self.moments)
+        return base | {"event": super().event.to_dict(), "observations": observed}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild an accountant from the output of `to_dict`."""
+        accountant = super().from_dict(data)
+        for seen in data.get("observations", ()):
+            accountant.observe(Event.from_dict(seen["event"]), seen["distances"], seen["count"])
+        return accountant
+
+    def _costs(self, mixture: GaussianMixture, distances: Array) -> Array:
+        """Return the log moment of each pair, shape (n_moments, n_pairs)."""
+        rate, multiplier = mixture.rate, mixture.noise_multiplier
+        with np.errstate(over="ignore"):
+            moved = np.minimum(distances / multiplier / multiplier, _LARGEST_DISTANCE)
+        orders = np.array(self.moments) + 1.0
+        if self.subsampling == "printed" or rate in (0.0, 1.0):
+            return np.outer(0.5 * orders * (orders - 1.0) * rate**2, moved)
+        terms = (binomial_terms(rate, moved, int(order)) for order in orders)
+        return np.array([np.logaddexp.reduce(each, axis=-1) for each in terms])
+
+    def _basic_epsilon(self, delta: float) -> float:
+        return math.inf if self._observations else super()._basic_epsilon(delta)
+
+    def _charges(self) -> Array:
+        """Return the sum over all releases of the charge at each moment."""
+        steps = sum(seen.steps for seen in self._observations)
+        total = np.array([self.log_moment(moment + 1.0) for moment in self.moments])
+        for seen in self._observations:
+            freedom = len(seen.distances) - 1
+            quantile = -float(stdtrit(freedom, self.gamma / steps))
+            upper = seen.mean + seen.deviation * (quantile / math.sqrt(freedom))
+            total += seen.steps * np.maximum(
+                0.0, seen.log_scale + np.log(np.maximum(upper, _SMALLEST_MEAN))
+            )
+        return total
+
+    def _missing(self) -> float:
+        """Return the part of delta that uncertainty and outright failures take."""
+        return self._failure() + (self.gamma if self._observations else 0.0)
+
+    def _epsilon(self, delta: float) -> float:
+        missing = self._missing()
+        if missing >= delta:
+            return math.inf
+        moments = np.array(self.moments)
+        return float(np.min((self._charges() - math.log(delta - missing)) / moments))
+
+    def _delta(self, epsilon: float) -> float:
+        if math.isinf(epsilon):
+            return self._missing()
+        log_delta = float(np.min(self._charges() - np.array(self.moments) * epsilon))
+        return self._missing() + max(math.exp(min(0.0, log_delta)), sys.float_info.min)

@@ -12,13 +12,20 @@ from skdp.accounting.accountants.rdp import RDPAccountant
 from skdp.accounting.analysis import analysis_of
 from skdp.accounting.checks import check_real
 from skdp.accounting.events import Event
-from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, named, provers
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.pld.composed_bounds import Pairs, delta_bounds, engines, epsilon_bounds
-from skdp.accounting.pld.directions import Plan, is_supported, mu_of_all_rows, plan_of
-from skdp.accounting.pld.grid.bounds import extremes
-from skdp.accounting.value import PrivacyValue
-from skdp.choices import Adjacency
+from skdp.accounting.pld.composed_bounds import (
+    Pairs,
+    Plan,
+    delta_bounds,
+    engines,
+    epsilon_bounds,
+    is_supported,
+    mu_of_all_rows,
+    plan_of,
+)
+from skdp.accounting.pld.grid_bounds import extremes
+from skdp.accounting.value import Interval, PrivacyValue, Proved, is_narrow, meet, named, provers
+from skdp.base.parameters import Adjacency
 
 _LARGE_EPSILON = 20.0  # beyond these two, other bounds are consulted if the interval is wide
 _LARGE_DELTA = 0.5

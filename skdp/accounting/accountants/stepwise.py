@@ -10,9 +10,13 @@ from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.analysis import GaussianMixture, analysis_of
 from skdp.accounting.events import Event
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.bracket import narrow_bracket
-from skdp.accounting.numerics.floats import float_up, log_mixture
-from skdp.choices import Adjacency
+from skdp.accounting.numerics.arithmetic import (
+    float_up,
+    log_mixture,
+    narrow_bracket,
+    smallest_delta,
+)
+from skdp.base.parameters import Adjacency
 
 _ROUND_UP = 1.0 + 2.0**-48
 _ROUND_DOWN = 1.0 - 2.0**-48
@@ -121,3 +125,44 @@ def share(delta: float, choosing: int, split: float) -> SharedDelta:
     if choosing == 0:
         return SharedDelta(0.0, delta * _ROUND_DOWN)
     return SharedDelta((1.0 - split) * delta / choosing * _ROUND_DOWN, split * delta * _ROUND_DOWN)
+
+
+class BasicCompositionAccountant(StepwiseAccountant):
+    """Account by adding up epsilons and deltas.
+
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        The relation between neighbouring data sets.
+
+    Notes
+    -----
+    Releases that are (eps_i, delta_i)-DP compose to (sum eps_i, sum delta_i)-DP (Dwork, Kenthapadi,
+    McSherry, Mironov and Naor, 2006), even where later ones are chosen after looking at earlier
+    results. A Gaussian release satisfies a whole curve of guarantees: all of them enter at the same
+    delta, what other releases leave of the total over their number, each with the exact profile of
+    the Gaussian mechanism and the exact effect of sampling.
+
+    Examples
+    --------
+    >>> from skdp.accounting import ApproxDPEvent, BasicCompositionAccountant
+    >>> accountant = BasicCompositionAccountant().compose(ApproxDPEvent(0.5, 1e-6), count=3)
+    >>> float(accountant.epsilon(1e-5))
+    1.5
+    """
+
+    name = "basic"
+
+    def _epsilon(self, delta: float) -> float:
+        choosing = self._choosing()
+        left = delta - self._stated_delta()
+        if left < 0.0 or (left == 0.0 and choosing):
+            return math.inf
+        step_delta = share(left, choosing, 0.0).step
+        return math.fsum(step.times * step.epsilon for step in self._steps(step_delta))
+
+    def _delta(self, epsilon: float) -> float:
+        stated = self._stated_delta()
+        if not self._choosing():
+            return stated if self._epsilon(1.0) <= epsilon else 1.0
+        return stated if math.isinf(epsilon) else smallest_delta(self._epsilon, epsilon)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from skdp.accounting.accountants.base import Accountant
 from skdp.accounting.calibration.noise import Training, dearest_plan, least_noise
-from skdp.accounting.calibration.search import Axis
-from skdp.accounting.calibration.target import (
+from skdp.accounting.calibration.search import (
+    Axis,
     Target,
     check_count,
     check_positive,
@@ -13,7 +13,7 @@ from skdp.accounting.calibration.target import (
     check_real,
 )
 from skdp.accounting.events import Event
-from skdp.choices import Adjacency, Sampling
+from skdp.base.parameters import Adjacency, Sampling
 from skdp.exceptions import CalibrationError
 
 _MOST_STEPS = 10**15  # a number of no practical meaning

@@ -1,4 +1,4 @@
-"""Find the dearest parameter that a target still affords, in few evaluations of its cost."""
+"""A privacy target, and the dearest parameter that it still affords."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
+from numbers import Integral, Real
+
+from skdp.accounting.accountants import resolve_accountant
+from skdp.accounting.accountants.base import Accountant
+from skdp.accounting.accountants.gdp import limiting_square
+from skdp.accounting.analysis import analysis_of
+from skdp.accounting.events import Event, leaf_counts
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.numerics.arithmetic import float_up
+from skdp.base.parameters import Adjacency
 
 _TOLERANCE = 1e-4  # relative distance from the target that is good enough
 _FINE = 3e-5  # what the first evaluations try for
@@ -135,3 +146,182 @@ def dearest_affordable(
     if not search.is_over:
         search.close()
     return search.fits
+
+
+_DIGITS = 6  # of the numbers in messages
+# A rounded bound on delta may cost a little more than the epsilon it was computed for.
+_INFLATIONS = (1.0, 1.0 + 1e-6, 1.0 + 1e-4, 1.01, 2.0)
+
+
+def check_real(name: str, value: object) -> float:
+    """Return a real number as a float, or say which parameter is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}.")
+    return float(value)
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return a finite positive number as a float."""
+    number = check_real(name, value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
+    return number
+
+
+def check_rate(name: str, value: object) -> float:
+    """Return a number in (0, 1] as a float."""
+    number = check_real(name, value)
+    if not 0 < number <= 1:
+        raise ValueError(f"{name} must lie in (0, 1], got {value!r}.")
+    return number
+
+
+def check_count(name: str, value: object) -> int:
+    """Return an integer that is at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+    return int(value)
+
+
+def round_soundly(value: float, *, up: bool) -> float:
+    """Round a positive number to six digits, in the direction that is sound."""
+    context = Context(prec=_DIGITS, rounding=ROUND_UP if up else ROUND_DOWN)
+    return float(context.create_decimal(Decimal(value)))
+
+
+@dataclass(frozen=True)
+class Target:
+    """How much may be spent, and who counts.
+
+    The accountant is the one whose bound must meet epsilon, in nats, at delta.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    accountant: str | type[Accountant]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        delta = check_real("delta", self.delta)
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}.")
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "accountant", resolve_accountant(self.accountant))
+
+    @classmethod
+    def above_zero(
+        cls, epsilon: float, delta: float, adjacency: Adjacency, accountant: str | type[Accountant]
+    ) -> Target:
+        """Return a target for Gaussian noise, which no plan meets at delta zero."""
+        if check_real("delta", delta) == 0:
+            raise ValueError("delta must lie in the open interval (0, 1), got 0.")
+        return cls(epsilon, delta, adjacency, accountant)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon!r} at delta={self.delta!r}"
+
+    def supports(self, event: Event) -> bool:
+        """Tell whether the accountant has a bound for the event."""
+        return resolve_accountant(self.accountant)(self.adjacency).supports(event)
+
+    def account(self, event: Event) -> Accountant:
+        """Return an accountant of the event, or refuse one whose numbers are no guarantee."""
+        cls = resolve_accountant(self.accountant)
+        accountant = cls(self.adjacency).compose(event)
+        if not accountant.is_differential_privacy:
+            raise ValueError(
+                f"{cls.__name__} ({cls.name!r}) returns numbers that are not differential "
+                f"privacy, so nothing can be calibrated to them. Use accountant='pld'."
+            )
+        if not accountant.is_upper_bound:
+            raise ValueError(
+                f"{cls.__name__} ({cls.name!r}) returns numbers that are no upper bounds for this "
+                f"plan; noise calibrated to them guarantees nothing. Use accountant='pld'."
+            )
+        return accountant
+
+    def spent(self, event: Event) -> float:
+        """Return what the event costs at the target's delta."""
+        return self.account(event).epsilon(self.delta).upper
+
+    def affords(self, event: Event) -> bool:
+        """Tell whether the event stays within the target."""
+        return self.spent(event) <= self.epsilon
+
+    def shorten(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
+        """Round a parameter to few digits if that still meets the target."""
+        short = round_soundly(value, up=up)
+        return short if self.affords(make_event(short)) else value
+
+    def name_nearest(self, event: Event) -> str:
+        """Name the nearest targets that the cheapest possible plan meets.
+
+        Each number is rounded up, and so is itself a target that the plan meets.
+        """
+        accountant = self.account(event)
+        found = []
+        epsilon = accountant.epsilon(self.delta).upper
+        if math.isfinite(epsilon):
+            found.append(f"epsilon={round_soundly(epsilon, up=True)!r} at this delta")
+        delta = accountant.delta(self.epsilon).upper
+        for factor in _INFLATIONS:
+            larger = round_soundly(delta * factor, up=True) if delta > 0.0 else 0.0
+            if larger < 1.0 and accountant.epsilon(larger) <= self.epsilon:
+                found.append(f"delta={larger!r} at this epsilon")
+                break
+        if not found:
+            return "no epsilon at this delta and no delta below 1 at this epsilon is possible"
+        return f"the nearest possible {'is' if len(found) == 1 else 'are'} {', or '.join(found)}"
+
+
+_FEW = 10  # releases whose epsilons rather add up
+
+
+def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
+    """Estimate what a plan amounts to: the shift of a Gaussian pair, and an epsilon on top.
+
+    No bound: as losses of variance ``s^2`` in their limit (Dong, Roth and Su, 2022, Theorem 3.4).
+    """
+    squares = [0.0]
+    epsilon = 0.0
+    for leaf, count in leaf_counts(event).items():
+        stated = analysis_of(leaf, adjacency).stated()
+        alone = 0.0 if stated is None else float_up(stated.epsilon)
+        if stated is not None and count <= _FEW:
+            epsilon += count * alone
+        elif stated is not None:
+            # Twice the mean loss, as that of a Gaussian: of randomised response at most.
+            squares.append(count * min(alone**2, 2.0 * alone))
+        else:
+            squares.append(count * _variance(leaf, adjacency))
+    return math.sqrt(math.fsum(squares)), epsilon
+
+
+def _variance(leaf: Event, adjacency: Adjacency) -> float:
+    """Return roughly the variance of one Gaussian release's privacy loss."""
+    card = analysis_of(leaf, adjacency)
+    mu, pair, moments = card.mu(), card.mixture(), card.log_moments()
+    if mu is not None:
+        return mu * mu
+    if pair is not None:
+        # The limit is for small rates. At most, every sample holds all rows.
+        return min(limiting_square(pair), pair.mu_of_all_rows**2)
+    return moments.of(2.0) if moments is not None and moments.quick else 0.0
+
+
+def guess(
+    make_event: Callable[[float], Event], target: Target, axis: Axis, initial: float
+) -> float:
+    """Guess the parameter with which plans meet a target; ``initial`` if nothing is known."""
+    mu, epsilon = estimate(make_event(initial), target.adjacency)
+    if mu == 0.0 or target.delta == 0.0:
+        return initial
+    left = max(target.epsilon - epsilon, 0.05 * target.epsilon)
+    start = dearest_affordable(
+        lambda parameter: estimate(make_event(parameter), target.adjacency)[0],
+        gaussian_profile.mu(left, target.delta),
+        axis,
+        initial,
+    )
+    return axis.cheapest if start is None else start

@@ -9,20 +9,23 @@ changes, and no parameter is removed; a new parameter has a default that says wh
 it was there. A new meaning is a new event.
 """
 
-from skdp.accounting.events.base import Event, check_event
-from skdp.accounting.events.compositions import (
+from skdp.accounting.events.base import (
     ComposedEvent,
+    Event,
     OneOfEvent,
     RepeatedEvent,
     change_leaves,
+    check_event,
     leaf_counts,
 )
 from skdp.accounting.events.guarantees import (
     ApproxDPEvent,
     BoundedRangeEvent,
+    ObjectivePerturbationEvent,
     ProfileEvent,
     PureDPEvent,
     RenyiEvent,
+    RepeatAndSelectEvent,
 )
 from skdp.accounting.events.last_iterate import LastIterateEvent
 from skdp.accounting.events.noise import (
@@ -32,13 +35,11 @@ from skdp.accounting.events.noise import (
     LaplaceEvent,
     NormExponentialEvent,
 )
-from skdp.accounting.events.objective import ObjectivePerturbationEvent
 from skdp.accounting.events.samples import (
     PoissonSampledEvent,
     RandomAllocationEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.events.selection import RepeatAndSelectEvent
 
 __all__ = [
     "ApproxDPEvent",

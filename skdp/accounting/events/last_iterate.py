@@ -10,7 +10,7 @@ from skdp.accounting.checks import check_real, store_integer, store_number
 from skdp.accounting.events.base import Event, check_event
 from skdp.accounting.events.noise import GaussianEvent
 from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEvent
-from skdp.parameters import plain_arguments
+from skdp.base.parameters import plain_arguments
 
 _OWNER = "LastIterateEvent"
 _SMALLEST_GAP = 1e-290  # contractions closer to 1 are taken for none

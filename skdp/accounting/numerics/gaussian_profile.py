@@ -20,9 +20,7 @@ import sys
 import numpy as np
 from scipy.special import erfcx, erfinv
 
-from skdp.accounting.numerics.bracket import narrow_bracket
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-from skdp.accounting.numerics.quadrature import unit_gauss_legendre
+from skdp.accounting.numerics.arithmetic import UNIT_ROUNDOFF, narrow_bracket, unit_gauss_legendre
 
 _SQRT2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

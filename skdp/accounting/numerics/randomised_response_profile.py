@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array
+from skdp.accounting.numerics.arithmetic import UNIT_ROUNDOFF, Array
 
 _DEVIATIONS = 40.0  # beyond which, and 200 more, less than `_OUTSIDE` of the probability lies
 _OUTSIDE = 1e-300  # probability that does not count

@@ -14,16 +14,15 @@ import numpy as np
 
 from skdp.accounting.events import Event, leaf_counts
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-from skdp.accounting.pld.directions import Direction, plan_of
-from skdp.accounting.pld.grid.bounds import compose_both, extremes
-from skdp.accounting.pld.grid.compose import TiltedLoss, largest_contribution
-from skdp.accounting.pld.grid.targets import Target
+from skdp.accounting.numerics.arithmetic import UNIT_ROUNDOFF
+from skdp.accounting.pld.composed_bounds import Direction, plan_of
+from skdp.accounting.pld.grid_bounds import Target, compose_both, extremes
+from skdp.accounting.pld.grid_composition import TiltedLoss, largest_contribution
 from skdp.accounting.pld.inversion_bounds import Pairs, with_gaussian
-from skdp.accounting.pld.optimistic import profile_at_nodes
 from skdp.accounting.pld.pairs.base import Array
+from skdp.accounting.pld.pairs.cells import profile_at_nodes
 from skdp.accounting.pld.pairs.profile import ProfilePair, choose_nodes, hull, last_node
-from skdp.choices import Adjacency
+from skdp.base.parameters import Adjacency
 
 _LEVELS = (0.3, 1e-2, 1e-4, 1e-7, 1e-11, 1e-16, 1e-22, 1e-30, 1e-40)  # deltas that suit the tilts
 _EXCESS = 1e-4  # of delta, that a grid may add, about

@@ -30,8 +30,8 @@ import math
 
 import numpy as np
 
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF
-from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle
+from skdp.accounting.numerics.arithmetic import UNIT_ROUNDOFF
+from skdp.accounting.pld.composed_transforms import ComposedLoss, Saddle
 
 LARGEST_COUNT = 60_000  # of frequencies
 _HALF_WIDTH = math.sqrt(0.5 * math.pi)

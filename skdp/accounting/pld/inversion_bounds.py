@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from skdp.accounting.intervals import Interval, Proved, is_narrow, meet, provers
-from skdp.accounting.pld.grid.targets import Target
+from skdp.accounting.pld.composed_transforms import ComposedLoss, Saddle, find_saddle
+from skdp.accounting.pld.grid_bounds import Target
 from skdp.accounting.pld.inversion import LARGEST_COUNT, Inversion
 from skdp.accounting.pld.pairs.base import Pair
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
 from skdp.accounting.pld.pairs.profile import ListedPair
-from skdp.accounting.pld.transforms.composed import ComposedLoss, Saddle, find_saddle
+from skdp.accounting.value import Interval, Proved, is_narrow, meet, provers
 
 Pairs = Sequence[tuple[Pair, int]]
 

@@ -18,11 +18,12 @@ from skdp.accounting.analysis import (
     card_of,
 )
 from skdp.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
-from skdp.accounting.pld.pairs.discrete import DiscreteLaplacePair
-from skdp.accounting.pld.pairs.discrete_gaussian import discrete_gaussian_pair
-from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
-from skdp.accounting.releases.laplace import bounded
-from skdp.accounting.releases.noise import Noise, half
+from skdp.accounting.pld.pairs.discrete import (
+    DiscreteLaplacePair,
+    RandomisedResponsePair,
+    discrete_gaussian_pair,
+)
+from skdp.accounting.releases.noise import Noise, bounded, half
 
 _MARGIN = 1e-12  # relative rounding error of a sum of positive terms, generously
 _LARGE = 1e100

@@ -19,11 +19,10 @@ from scipy.special import gammaln, log_ndtr
 
 from skdp.accounting.analysis import SMALLEST, DominatingPairs, GaussianMixture, LogMoments
 from skdp.accounting.events import Event, PoissonSampledEvent
-from skdp.accounting.numerics.floats import Array
-from skdp.accounting.numerics.quadrature import unit_gauss_legendre
+from skdp.accounting.numerics.arithmetic import Array, unit_gauss_legendre
 from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.discrete import RandomisedResponsePair
 from skdp.accounting.pld.pairs.gaussian import gaussian_pair
-from skdp.accounting.pld.pairs.randomised_response import RandomisedResponsePair
 from skdp.accounting.releases.noise import OnSample
 
 _TAIL = 12.0  # standard deviations beyond which a truncated integral is negligible: 1e-32

@@ -1,9 +1,11 @@
-"""Any release on a sample, by the profile of what is done with the sample itself.
+"""Releases on samples, and epochs of random allocation.
 
 That profile holds in both orders of neighbours, so a symmetric list of losses l with masses p under
 P, and p e^-l under Q, is above it, and may stand for the release in either order. Rounding: masses
 and losses of these lists may only grow, which raises every divergence. Proofs, by the numbers named
 below: Theorems 1 to 6 of ``docs/proofs/sampled_releases.md``.
+
+Proofs: Theorems 1 and 2 of ``docs/proofs/random_allocation.md``.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from skdp.accounting.analysis import (
     Analysis,
     DominatingPairs,
     Guarantee,
+    LogMoments,
     Reading,
     analysis_of,
     card_of,
+    costs_no_more,
+    with_noise,
 )
 from skdp.accounting.events import (
     Event,
@@ -35,15 +40,24 @@ from skdp.accounting.events import (
     RandomAllocationEvent,
     UniformSampledEvent,
 )
-from skdp.accounting.numerics.floats import UNIT_ROUNDOFF, Array, log_mixture
+from skdp.accounting.numerics.arithmetic import UNIT_ROUNDOFF, Array, log_mixture
+from skdp.accounting.pld.composed_bounds import is_supported
 from skdp.accounting.pld.curves import profile_curve
-from skdp.accounting.pld.directions import is_supported
-from skdp.accounting.pld.pairs.profile import Atoms, ListedPair, hull_atoms, mirrored
-from skdp.accounting.releases.laplace import SampledLaplace, largest_loss
-from skdp.accounting.releases.noise import Noise, OnSample
+from skdp.accounting.pld.pairs.allocation import AllocatedEpoch
+from skdp.accounting.pld.pairs.base import Pair
+from skdp.accounting.pld.pairs.gaussian import gaussian_pair
+from skdp.accounting.pld.pairs.profile import (
+    Atoms,
+    ListedPair,
+    hull_atoms,
+    mirrored,
+    sample_bound,
+    two_sided_atoms,
+)
+from skdp.accounting.releases.noise import Noise, OnSample, SampledLaplace, largest_loss
 from skdp.accounting.releases.sampled_gaussian import SampledGaussian
 from skdp.accounting.releases.selection import largest_stated
-from skdp.choices import Adjacency
+from skdp.base.parameters import Adjacency
 
 _LEAST_RATE = 1e-100  # rates below count as this one, which can only raise a bound
 _LARGEST_LOSS = 300.0  # beyond which losses on the sample count as infinite
@@ -246,3 +260,97 @@ def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
         return Atoms(np.zeros(1), np.zeros(1), infinite)
     losses = np.maximum.accumulate(losses + 32.0 * UNIT_ROUNDOFF * np.abs(losses))
     return Atoms(losses, masses * raised, infinite)
+
+
+_ROUNDING = 1e-11  # of log moments, per order, generously
+_LARGEST_SHIFT = 4.0  # beyond which an epoch is taken for one whose lots are known
+_LEAST_SHIFT = 1e-4  # shifts below count as this one, which can only raise a bound
+
+
+@card_of(RandomAllocationEvent)
+class Allocation(Analysis):
+    """An epoch with Gaussian noise; nothing is proved about other releases on the lots."""
+
+    event: RandomAllocationEvent
+
+    def _noise_multiplier(self) -> float | None:
+        inner = self.event.event
+        return inner.noise_multiplier if type(inner) is GaussianEvent else None
+
+    def mu(self) -> float | None:
+        """Return the Gaussian-DP parameter if the only lot holds all records."""
+        square = self.mu_squared()
+        return None if square is None else math.sqrt(square)
+
+    def mu_squared(self) -> Fraction | None:
+        """Return the exact square of mu if there is one lot."""
+        multiplier = self._noise_multiplier()
+        if multiplier is None or self.event.lots > 1:
+            return None
+        contributions = 1 if self.adjacency == "add-remove" else 2
+        return contributions**2 / Fraction(multiplier) ** 2
+
+    def pairs(self) -> DominatingPairs | None:
+        """Return the pairs of Theorems 1 and 2."""
+        multiplier = self._noise_multiplier()
+        if multiplier is None:
+            return None
+        mu, lots = max(1.0 / multiplier, _LEAST_SHIFT), self.event.lots
+        if self.adjacency == "replace-one":
+            return DominatingPairs(lambda _: _pair(mu, lots, "replace"))
+        return DominatingPairs(lambda direction: _pair(mu, lots, direction), directed=True)
+
+    def log_moments(self) -> LogMoments | None:
+        """Return those of the pairs, which are lists of losses."""
+        pairs = self.pairs()
+        if pairs is None or self.mu() is not None:
+            return super().log_moments()
+        found = [pairs.of(direction) for direction in ("remove", "add")[: 1 + pairs.directed]]
+        losses = [pair.transforms(0.0)[0] for pair in found if pair is not None]
+
+        def moment(order: float) -> float:
+            largest = max(loss.cumulants(order - 1.0)[0] for loss in losses)
+            return max(largest, 0.0) + _ROUNDING * order
+
+        kept = min(math.log1p(-loss.failure) for loss in losses)
+        return LogMoments(moment, log_kept=kept, quick=False)
+
+    def of_two(self) -> Event | None:
+        """Return the epoch itself: its noise is over single records."""
+        return None if self._noise_multiplier() is None else self.event
+
+    def covers(self, event: Any) -> bool:
+        """Compare the noise, and the number of lots: more of them reveal less (section 1)."""
+        return event.lots >= self.event.lots and costs_no_more(event.event, self.event.event)
+
+    def with_noise(self, factor: float) -> Event:
+        """Return the epoch with so many times the noise on each lot."""
+        return replace(self.event, event=with_noise(self.event.event, factor))
+
+
+@lru_cache(maxsize=64)
+def _bounds(mu: float, lots: int) -> dict[str, tuple[Array, Array]]:
+    """Return bounds on the profiles of removing and of adding a record, equal at epsilon = 0."""
+    found = {}
+    for direction in ("remove", "add"):
+        epoch = AllocatedEpoch(mu, lots, direction)
+        found[direction] = sample_bound(epoch.profile, epoch.deviation)
+    least = min(values[0] for _, values in found.values())
+    return {
+        direction: (epsilons, np.minimum(values, least))
+        for direction, (epsilons, values) in found.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _pair(mu: float, lots: int, direction: str) -> Pair:
+    """Return the pair that dominates one epoch."""
+    if mu > _LARGEST_SHIFT:
+        return gaussian_pair("gaussian", 1.0, 2.0 * mu if direction == "replace" else mu)
+    if direction == "replace":
+        epoch = AllocatedEpoch(mu, lots, direction)
+        bound = sample_bound(epoch.profile, epoch.deviation)
+        return SampledPair(two_sided_atoms(bound, bound))
+    bounds = _bounds(mu, lots)
+    other = "add" if direction == "remove" else "remove"
+    return SampledPair(two_sided_atoms(bounds[direction], bounds[other]))

@@ -1,8 +1,10 @@
-"""Upper bounds on the privacy profile of any event that has one, remembered by event."""
+"""Exact amounts, and upper bounds on the privacy profile of any event."""
 
 from __future__ import annotations
 
 import math
+import sys
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -16,11 +18,41 @@ from skdp.accounting import (
 )
 from skdp.accounting.analysis import analysis_of, exact_sum
 from skdp.accounting.events import leaf_counts
-from skdp.accounting.numerics.floats import read_decimal
+from skdp.accounting.numerics.arithmetic import read_decimal, round_up
 from skdp.accounting.pld.curves import ProfileCurve, profile_curve
-from skdp.budget.currencies.exact import float_down
-from skdp.choices import Adjacency
+from skdp.base.parameters import Adjacency
 from skdp.exceptions import UnsupportedEventError
+
+_DIGITS = 40  # decimals that an amount may have before it is rounded
+
+
+def shorten(amount: Fraction) -> Fraction:
+    """Keep an amount that decimals can write, and round any other up."""
+    scaled = amount * 10**_DIGITS
+    return amount if scaled.denominator == 1 else round_up(amount)
+
+
+def float_down(amount: Fraction) -> float:
+    """Return the largest finite float that is at most an amount."""
+    try:
+        nearest = float(amount)
+    except OverflowError:
+        return sys.float_info.max
+    if math.isinf(nearest):
+        return sys.float_info.max
+    return nearest if Fraction(nearest) <= amount else math.nextafter(nearest, 0.0)
+
+
+def decimal_down(amount: Fraction) -> float:
+    """Return the largest float near an amount that is at most it, as written in decimal."""
+    number = float_down(amount)
+    following = math.nextafter(number, math.inf)
+    if math.isfinite(following) and read_decimal(following) <= amount:
+        return following
+    while read_decimal(number) > amount:
+        number = math.nextafter(number, 0.0)
+    return number
+
 
 _FEW = 24  # sampled Gaussian releases, up to which a grid is quick
 _NEARLY = 1.01  # times delta: a bound below that may be proved at delta by looking for epsilon

@@ -1,4 +1,4 @@
-"""A chain of hashes: every row commits to all rows before it.
+"""A chain of hashes, and receipts that prove the contents of a ledger.
 
 A row is a dictionary of plain values written as canonical JSON. Its hash is the SHA-256 of that
 text, and the text holds the hash of the row before it; the first row, the genesis, holds the terms
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -84,3 +85,40 @@ def read_link(
     if previous is not None and row["previous"] != previous:
         return row, "does not follow the row before it: rows were edited, dropped or inserted"
     return row, None
+
+
+@dataclass(frozen=True)
+class LedgerReceipt:
+    """Proof of what a ledger held: kept elsewhere, it shows any later change of those entries.
+
+    Parameters
+    ----------
+    entries : int
+        Number of entries.
+    head : str
+        Hash of the last of them.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PureDPEvent
+    >>> from skdp.budget import BudgetAccountant, LedgerReceipt
+    >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
+    >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
+    >>> receipt = budget.verify()  # keep it where nobody who can edit the ledger can
+    >>> receipt.entries, LedgerReceipt.parse(str(receipt)) == receipt
+    (1, True)
+    """
+
+    entries: int
+    head: str
+
+    def __str__(self) -> str:
+        return f"{self.entries}:{self.head}"
+
+    @classmethod
+    def parse(cls, text: str) -> LedgerReceipt:
+        """Read a receipt that ``str`` has written as ``"ENTRIES:HASH"``, or raise a ValueError."""
+        entries, _, head = text.strip().partition(":")
+        if not (entries.isdecimal() and len(head) == 64):
+            raise ValueError(f"A receipt reads 'ENTRIES:HASH' as verify printed it, got {text!r}.")
+        return cls(int(entries), head)

@@ -1,20 +1,259 @@
-"""Ledgers in a file: making, checking, copying and removing it."""
+"""Ledgers in a file of SQLite: their tables, connections and errors.
+
+Every operation opens a connection of its own and closes it. That costs a fraction of a
+millisecond and buys much: a file that was deleted or replaced is noticed, threads and forked
+processes never share a connection, and nothing has to be closed later.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import random
 import sqlite3
+import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from skdp.budget.ledger.connection import transaction
-from skdp.budget.ledger.errors import explain_errors
-from skdp.budget.ledger.tables import TABLES, VERSION, fill
-from skdp.exceptions import LedgerError
+from skdp.exceptions import (
+    LedgerDamagedError,
+    LedgerError,
+    LedgerFullError,
+    LedgerLockedError,
+    LedgerMissingError,
+    LedgerReadOnlyError,
+)
+
+# Format of the tables; a reader refuses any other.
+VERSION = 1
+
+TABLES = {
+    # What the budget was created with: the start of the chain.
+    "genesis": "CREATE TABLE genesis (id INTEGER PRIMARY KEY CHECK (id = 0), "
+    "content TEXT NOT NULL, hash TEXT NOT NULL)",
+    # One row a charge; plan and place repeat what the content says, to be found and kept unique.
+    "entries": "CREATE TABLE entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL, "
+    "hash TEXT NOT NULL, plan INTEGER, place INTEGER)",
+    "redeemed": "CREATE UNIQUE INDEX redeemed ON entries (plan, place)",
+    # How many entries there are and the hash of the last: rows dropped at the end are missed.
+    "head": "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 0), "
+    "entries INTEGER NOT NULL, hash TEXT NOT NULL)",
+}
+
+
+class Connection(Protocol):
+    """One transaction of a database, as `sqlite3.Connection` offers it."""
+
+    def execute(self, query: str, values: Mapping[str, Any] = ..., /) -> Any:
+        """Carry out a statement with ``:named`` values."""
+
+
+def fill(connection: Connection, content: str, hash_: str) -> None:
+    """Make the tables of a ledger without entries."""
+    for statement in TABLES.values():
+        connection.execute(statement)
+    first = {"content": content, "hash": hash_}
+    connection.execute("INSERT INTO genesis VALUES (0, :content, :hash)", first)
+    connection.execute("INSERT INTO head VALUES (0, 0, :hash)", {"hash": hash_})
+
+
+# How long a charge waits for other processes that are charging.
+BUSY_SECONDS = 60.0
+
+# The longest pause between two attempts at the file, about as long as a charge holds it, and how
+# long a process keeps in mind that it has met others there.
+_PAUSE_SECONDS = 0.002
+_MEMORY_SECONDS = 1.0
+_chance = random.SystemRandom()  # forked processes differ, and nobody's seeds are touched
+
+# A write is on the disk when COMMIT returns: EXTRA also syncs the folder after the rollback journal
+# was deleted, without which a power failure could bring the journal back and undo the write. A
+# rollback journal, unlike a write-ahead log, leaves one file that can be copied whole and read
+# from read-only folders.
+_DURABLE = ("PRAGMA journal_mode = DELETE", "PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON")
+_READING = ("PRAGMA query_only = ON",)
+_CAREFUL = ("PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON")
+
+# Threads take turns here rather than in SQLite, and no process is forked while one of them is
+# inside SQLite: the child would inherit a transaction and its locks.
+_turn = threading.RLock()
+# Whether a transaction of this process is under way: a signal handler may not charge inside it.
+_busy = False
+
+
+class _Queue:
+    """What this process remembers of its own charges and of others that it met at the file."""
+
+    ended = others_seen = -math.inf
+
+
+_queue = _Queue()
+
+
+def _renew_in_child() -> None:
+    global _turn, _busy
+    _turn, _busy = threading.RLock(), False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _turn.acquire(),
+        after_in_parent=lambda: _turn.release(),
+        after_in_child=_renew_in_child,
+    )
+
+
+def take_turn() -> contextlib.AbstractContextManager[bool]:
+    """Return the lock that threads and forks wait for."""
+    return _turn
+
+
+def _begin_writing(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that excludes other writers, in fair competition with them."""
+    # SQLite's own waiting is unfair: its pauses grow to a tenth of a second, and who charges again
+    # at once always finds the file free. Here all that wait try again after short random pauses,
+    # and who has met others lets one pause pass between two charges of its own.
+    start = time.monotonic()
+    if start < _queue.others_seen + _MEMORY_SECONDS:
+        time.sleep(max(0.0, _queue.ended + _PAUSE_SECONDS - start))
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            _execute(connection, *_CAREFUL, *_DURABLE, "BEGIN IMMEDIATE")
+            break
+        except sqlite3.OperationalError as error:
+            now = time.monotonic()
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or now > start + BUSY_SECONDS:
+                raise
+            _queue.others_seen = now
+        time.sleep(_chance.uniform(0.0, _PAUSE_SECONDS))
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+
+
+def _execute(connection: sqlite3.Connection, *statements: str) -> None:
+    for statement in statements:
+        connection.execute(statement).fetchall()
+
+
+@contextlib.contextmanager
+def in_turn(where: object, *, writing: bool) -> Iterator[None]:
+    """Let no other thread use a ledger meanwhile, no fork inherit its connection."""
+    global _busy
+    with _turn:
+        if writing and _busy:
+            raise LedgerLockedError(
+                f"A charge to {where} interrupted another use of it by the same thread, in a "
+                "signal handler for example, and cannot wait for it. Nothing was charged."
+            )
+        before, _busy = _busy, True
+        try:
+            yield
+        finally:
+            _busy = before
+
+
+@contextlib.contextmanager
+def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
+    """Open a ledger's file for one transaction."""
+    # It is committed if the block ends well and it is to be kept, and rolled back otherwise. One
+    # that writes excludes all other writers from its start, so that what it reads stays true until
+    # it commits.
+    with in_turn(path, writing=writing):
+        # mode=rw: a file that is read-only is opened for reading, and a missing one not made.
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+        )
+        try:
+            if writing:
+                _begin_writing(connection)
+            else:
+                _execute(connection, *_CAREFUL, *_READING, "BEGIN")
+            yield connection
+            connection.execute("COMMIT" if keep else "ROLLBACK")
+        finally:
+            if writing:
+                _queue.ended = time.monotonic()
+            # Closing rolls back what was not committed.
+            connection.close()
+
+
+_Kind = type[LedgerError]
+# By primary result codes of SQLite; the extended ones keep them in the low byte.
+_KNOWN: dict[tuple[int, ...], tuple[_Kind, str]] = {
+    (5, 6, 15): (  # busy, locked, protocol
+        LedgerLockedError,
+        "The ledger {path} is locked by another process, and stayed so for as long as a charge "
+        "waits. End what holds it, or try again; nothing was charged.",
+    ),
+    (3, 8, 14, 23): (  # permission, read-only, not opened, not authorised
+        LedgerReadOnlyError,
+        "The ledger {path} cannot be opened or written by this user ({error}). Charges need write "
+        "access to the file and to its folder; nothing was charged.",
+    ),
+    (13,): (
+        LedgerFullError,
+        "The ledger {path} has no room for another entry ({error}). Free some space on its disk; "
+        "nothing was charged and no entry was lost.",
+    ),
+    (10,): (
+        LedgerError,
+        "The ledger {path} could not be read or written ({error}: is the disk full, or a quota "
+        "reached?). The charge was refused and no entry was lost.",
+    ),
+    (7,): (LedgerError, "There is no memory to use the ledger {path}; nothing was charged."),
+}
+_DAMAGED: tuple[_Kind, str] = (
+    LedgerDamagedError,
+    "The ledger {path} is damaged, or no ledger at all ({error}). Every charge is refused. Restore "
+    "the newest copy of it that verifies, and add what was spent since.",
+)
+_CANNOT_OPEN, _MOVED = 14, 8 | 4 << 8
+
+
+@contextmanager
+def explain_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into errors of the ledger."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise _explain(error, path) from error
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    except PermissionError as error:
+        raise LedgerReadOnlyError(
+            f"The ledger {path} may not be written by this user: {error.strerror}. Nothing was "
+            "charged."
+        ) from error
+    except OSError as error:
+        raise LedgerError(
+            f"The ledger {path} cannot be used: {error.strerror}. Nothing was charged."
+        ) from error
+
+
+def _explain(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerError:
+    extended = getattr(error, "sqlite_errorcode", None)
+    code = None if extended is None else extended & 0xFF
+    if extended == _MOVED or (code == _CANNOT_OPEN and not path.exists()):
+        return _missing(path)
+    kind, text = next((known for codes, known in _KNOWN.items() if code in codes), _DAMAGED)
+    return kind(text.format(path=path, error=error))
+
+
+def _missing(path: Path) -> LedgerMissingError:
+    return LedgerMissingError(
+        f"The ledger {path} is not there. Without it nobody knows what was spent, so every "
+        "charge is refused. Budgets without ledger= keep theirs in a temporary file that goes "
+        "with the process that made them: give ledger='FILE' to a budget that is to outlive its "
+        "process. A machine that has not the file needs a ledger on a server."
+    )
+
 
 _APPLICATION = 0x736B6470  # "skdp"
 

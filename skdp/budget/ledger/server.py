@@ -1,4 +1,4 @@
-"""Ledgers on a PostgreSQL server: a schema each, one short connection for each transaction.
+"""Ledgers on a PostgreSQL server: addresses, connections and errors.
 
 A connection for each transaction costs milliseconds and buys what it buys for files: threads and
 forks never share one, a server that was restarted in between is not noticed, and nothing has to
@@ -8,22 +8,194 @@ be closed later.
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from skdp.budget.ledger.address import load_sqlalchemy, options_of, passwords
-from skdp.budget.ledger.connection import BUSY_SECONDS, in_turn
-from skdp.budget.ledger.server_errors import (
-    UnconfirmedError,
-    explain_errors,
-    is_reported,
-    raise_alone,
+from skdp.budget.ledger.files import BUSY_SECONDS, VERSION, Connection, fill, in_turn
+from skdp.exceptions import (
+    LedgerDamagedError,
+    LedgerError,
+    LedgerFullError,
+    LedgerLockedError,
+    LedgerMissingError,
+    LedgerReadOnlyError,
+    LedgerUnreachableError,
 )
-from skdp.budget.ledger.tables import VERSION, Connection, fill
-from skdp.exceptions import LedgerError, LedgerMissingError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+_Kind = type[LedgerError]
+_AWAY: tuple[_Kind, str] = (
+    LedgerUnreachableError,
+    "cannot be reached ({said}). Nothing was charged: try again when it is back.",
+)
+# By codes of PostgreSQL, or the classes that their first two characters are.
+_KNOWN: dict[tuple[str, ...], tuple[_Kind, str]] = {
+    ("08", "53300", "57P"): _AWAY,
+    ("55P03", "40"): (
+        LedgerLockedError,
+        "is locked by another client, and stayed so for as long as a charge waits. End what holds "
+        "it, or try again; nothing was charged.",
+    ),
+    ("42501", "25006"): (
+        LedgerReadOnlyError,
+        "may not be used so by this role ({said}). Nothing was charged.",
+    ),
+    ("42P01", "3F000"): (
+        LedgerMissingError,
+        "is not there, or this role may not see it. Without it nobody knows what was spent, so "
+        "every charge is refused.",
+    ),
+    ("53100",): (
+        LedgerFullError,
+        "has no room for another entry ({said}). Free some space on the server's disk; nothing was "
+        "charged and no entry was lost.",
+    ),
+    ("XX001", "XX002", "23"): (
+        LedgerDamagedError,
+        "is damaged ({said}). Every charge is refused: restore the newest backup that verifies, "
+        "and add what was spent since.",
+    ),
+    ("",): (LedgerError, "cannot be used ({said}). Nothing was charged."),
+}
+_HINT = (
+    " A password in an address stays in the process that it was given to: others take theirs from "
+    "PGPASSWORD or ~/.pgpass."
+)
+
+
+class UnconfirmedError(Exception):
+    """No answer came to a COMMIT."""
+
+
+@contextmanager
+def explain_errors(where: str) -> Iterator[None]:
+    """Turn errors of PostgreSQL and of the connection to it into errors of the ledger."""
+    try:
+        yield
+    except (ImportError, UnicodeError) as error:  # no driver; no name of a host
+        raise_alone(LedgerUnreachableError(f"The ledger {where} cannot be reached. {error}"))
+    except Exception as error:
+        exceptions = sys.modules.get("sqlalchemy.exc")
+        if exceptions is None or not isinstance(error, exceptions.SQLAlchemyError):
+            raise
+        # Not from that error: SQLAlchemy adds the statement to what the server says.
+        raise_alone(_explain(getattr(error, "orig", None) or error, where))
+
+
+def raise_alone(error: Exception) -> NoReturn:
+    """Raise an error without those before it, of which psycopg's hold the password."""
+    try:
+        raise error from None
+    finally:
+        error.__context__ = None
+
+
+def is_reported(error: BaseException, *codes: str) -> bool:
+    """Tell whether PostgreSQL reports one of some errors."""
+    code = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return code is not None and code.startswith(codes)
+
+
+def _explain(error: BaseException, where: str) -> LedgerError:
+    # What has no code does not come from the server.
+    kind, text = next((known for c, known in _KNOWN.items() if is_reported(error, *c)), _AWAY)
+    said = " ".join(str(error).split())
+    hint = _HINT if kind is LedgerUnreachableError and "password" in said else ""
+    return kind(f"The ledger {where} {text.format(said=said)}{hint}")
+
+
+DEFAULT_SCHEMA = "skdp_ledger"
+
+# What may stand after the question mark. Options that hold secrets, or change what a session
+# means, are not among them.
+_OPTIONS = {
+    *("schema", "host", "connect_timeout", "target_session_attrs", "passfile", "require_auth"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode"),
+}
+_FORM = "postgresql://USER@HOST:PORT/DATABASE?schema=NAME"
+
+# The last password that stood in an address, by the address without it. Nothing that is shown,
+# pickled or told to other processes reads this; forked ones have it, others need their own.
+passwords: dict[str, str] = {}
+
+
+def is_address(text: str) -> bool:
+    """Tell addresses from names of files; a `Path` of an address is taken for one, too."""
+    # One that is mistyped is no file either, of which errors would quote the name.
+    return re.match(r"(?i)postgres(ql)?(\+\w+)?:.*@|[a-z][a-z0-9+.-]+:/", text) is not None
+
+
+def read_address(text: str) -> str:
+    """Check an address and return it without its password, which is kept in this process."""
+    # No message quotes the text: where it is malformed, nobody knows which part is the password.
+    sqlalchemy = load_sqlalchemy()
+    if re.match(r"(?i)postgres(ql)?(\+psycopg)?://", text) is None:
+        raise ValueError(f"ledger must be the name of a file or of the form {_FORM}, as a text.")
+    try:
+        url = sqlalchemy.make_url(text)
+        plain = text.count("@") <= 1 and url.database and "/" not in url.database
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        plain = False
+    if not plain:
+        raise ValueError(
+            f"The address of the ledger must be of the form {_FORM}; special characters in names "
+            "and passwords are written with % (%40 for an at sign)."
+        )
+    address = sqlalchemy.URL.create(
+        "postgresql",
+        username=url.username,
+        host=url.host,
+        port=url.port,
+        database=url.database,
+        query={"schema": DEFAULT_SCHEMA, **_checked_options(url)},
+    )
+    shown: str = address.render_as_string()
+    if url.password:
+        passwords[shown] = str(url.password)
+    return shown
+
+
+def options_of(address: str) -> dict[str, str]:
+    """Return what stands after the question mark of an address."""
+    return _checked_options(load_sqlalchemy().make_url(address))
+
+
+def _checked_options(url: URL) -> dict[str, str]:
+    unknown = sorted(set(url.query) - _OPTIONS)
+    if unknown or not all(isinstance(value, str) for value in url.query.values()):
+        raise ValueError(
+            "The address of the ledger may have each of these options once: "
+            f"{', '.join(sorted(_OPTIONS))}. Passwords stand before the host, in ~/.pgpass or in "
+            "the environment variable PGPASSWORD."
+        )
+    schema = str(url.query.get("schema", DEFAULT_SCHEMA))
+    if not re.fullmatch(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", schema):
+        raise ValueError(
+            "schema= in the address of the ledger must be of at most 63 small letters, digits and "
+            "underscores, not begin with a digit, and not with pg_."
+        )
+    return {name: str(value) for name, value in url.query.items()}
+
+
+def load_sqlalchemy() -> Any:
+    """Return SQLAlchemy, which only ledgers on a server need."""
+    try:
+        import psycopg  # noqa: F401
+        import sqlalchemy
+    except ImportError as error:
+        raise ImportError(
+            "Ledgers on a server need SQLAlchemy and psycopg: pip install 'skdp[server]'."
+        ) from error
+    return sqlalchemy
+
 
 # A cable that was pulled is noticed within half a minute, on either side of a query.
 _PATIENCE = {

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skdp.parameters import check_choice, check_integer, parameter, released
-from skdp.preprocessing.row_transformer import RowTransformer
-from skdp.sklearn_bases import ClassNamePrefixFeaturesOutMixin
+from skdp.base.parameters import check_choice, check_integer, parameter, released
+from skdp.base.scikit_learn import ClassNamePrefixFeaturesOutMixin
+from skdp.preprocessing.bounded_scaler import RowTransformer
 from skdp.threads import one_blas_thread, share_out
 
 # Crops of each photograph at each scale, and what is added to variances, as a share of their mean.

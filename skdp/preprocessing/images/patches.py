@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
-from skdp.parameters import check_integer, parameter, released
+from skdp.base.parameters import check_integer, parameter, released
 from skdp.preprocessing.images.base import ImageTransformer, read_photographs
 from skdp.threads import one_blas_thread
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import fft
 
-from skdp.parameters import check_choice, check_integer, parameter
+from skdp.base.parameters import check_choice, check_integer, parameter
 from skdp.preprocessing.images.base import ImageTransformer
 
 # Frequencies a whole number of turns apart are one on a grid; Gaussians vanish beyond so many.

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.choices import Missing
+from skdp.base.parameters import Missing
 from skdp.exceptions import SchemaError
-from skdp.inputs import nearest_float
+from skdp.tables.inputs import nearest_float
 
 MISSING_POLICIES = ("refuse", "ignore", "indicator", "fill")
 

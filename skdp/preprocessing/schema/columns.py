@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skdp.choices import Auto, NumberEncoding, Scale
+from skdp.base.parameters import Auto, NumberEncoding, Scale
 from skdp.preprocessing.schema.base import (
     Column,
     FeatureColumn,

@@ -16,9 +16,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.base.parameters import PlainParameters
+from skdp.base.pipelines import behind_others
 from skdp.exceptions import SchemaError
-from skdp.parameters import PlainParameters
-from skdp.pipelines import behind_others
 from skdp.preprocessing.schema.base import UNKNOWN, FeatureColumn, norm_of, refuse_misfits
 from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.frames import (
@@ -29,9 +29,9 @@ from skdp.preprocessing.schema.frames import (
 )
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.preprocessing.schema.lists import KINDS
-from skdp.row_bounds import note_bound
-from skdp.row_sources import BlockTable, source_of
+from skdp.tables.inputs import note_bound
 from skdp.tables.places import as_rows_are_read, is_read_later
+from skdp.tables.row_sources import BlockTable, source_of
 
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):

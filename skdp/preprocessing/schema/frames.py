@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skdp.choices import ListedMissing
-from skdp.parameters import check_integer
+from skdp.base.parameters import ListedMissing, check_integer
 from skdp.preprocessing.schema.base import (
     Column,
     FeatureColumn,

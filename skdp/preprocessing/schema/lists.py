@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.choices import CategoryEncoding, Unknown
+from skdp.base.parameters import CategoryEncoding, Unknown
 from skdp.preprocessing.schema.base import (
     MISSING,
     UNKNOWN,

@@ -9,10 +9,9 @@ from typing import Any, Self
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from skdp.choices import ListedMissing, SchemaEncoding
+from skdp.base.parameters import ListedMissing, SchemaEncoding
 from skdp.preprocessing.schema import frames
-from skdp.preprocessing.schema.description import TableDescription
-from skdp.preprocessing.schema.display import show_table, show_text
+from skdp.preprocessing.schema.description import TableDescription, show_table, show_text
 from skdp.preprocessing.schema.encoder import make_preprocessor, make_schema_pipeline
 
 

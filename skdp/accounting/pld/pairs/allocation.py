@@ -21,7 +21,7 @@ from scipy import fft
 from scipy.special import ndtr, ndtri
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT, UNIT_ROUNDOFF
+from skdp.accounting.numerics.arithmetic import LARGEST_EXPONENT, UNIT_ROUNDOFF
 from skdp.accounting.pld.pairs.base import Array, Indices, log_one_plus
 
 _STEP = 0.08  # of the deviation of Y; the sum's variance grows by a sixth of its square

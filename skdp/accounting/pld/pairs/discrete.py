@@ -12,19 +12,24 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from skdp.accounting.numerics.floats import SMALLEST_TAIL
-from skdp.accounting.pld.grid.targets import LIMITS
-from skdp.accounting.pld.optimistic import lowered
+from skdp.accounting.numerics.arithmetic import LARGEST_EXPONENT, SMALLEST_TAIL, UNIT_ROUNDOFF
+from skdp.accounting.pld.composed_transforms import AtomsLoss
+from skdp.accounting.pld.grid_bounds import LIMITS
+from skdp.accounting.pld.grid_estimates import atoms_cumulants
 from skdp.accounting.pld.pairs.base import (
     Array,
+    Complex,
     Indices,
     NodeMasses,
     Transformable,
+    log_one_plus,
     place,
     subdivision,
 )
-from skdp.accounting.pld.transforms.atoms import AtomsLoss
+from skdp.accounting.pld.pairs.cells import CellPair, lowered, spread
+from skdp.base.parameters import cached_property
 
 _SKETCHED = 2000  # losses of a sketch
 _PROFILE_ROUNDING = 1e-12  # relative error of a profile in closed form, generously
@@ -143,3 +148,235 @@ class DiscreteLaplacePair(AtomicPair):
         value += rest * math.expm1(min(epsilon - above, 0.0)) / math.expm1(-self.lattice)
         error = _PROFILE_ROUNDING * (value + min(self.shift + epsilon, 1.0))
         return max(0.0, value - error), min(1.0, value + error)
+
+
+_RESPONSE_ROUNDING = 1e-14
+
+
+class RandomisedResponsePair(AtomicPair):
+    """The pair that dominates all (epsilon, delta)-DP releases (Kairouz, Oh, Viswanath, 2015)."""
+
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        self.largest_loss = epsilon
+        self.failure = delta
+        self.lattice = 2.0 * epsilon
+        self.origin = epsilon
+        self.variation = delta + (1.0 - delta) * math.tanh(0.5 * epsilon)
+
+    def atoms(self, tail: float) -> tuple[Array, Array, float]:
+        """Return the numbers of the two losses, and their probabilities under P."""
+        kept = 1.0 - self.failure
+        down = kept * math.exp(-self.largest_loss) / (1.0 + math.exp(-self.largest_loss))
+        up = kept / (1.0 + math.exp(-self.largest_loss))
+        if self.largest_loss == 0.0:
+            return np.zeros(1), np.array([kept]), 0.0
+        return np.array([-1.0, 0.0]), np.array([down, up]), 0.0
+
+    def profile(self, epsilon: float) -> tuple[float, float]:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        value = self.failure
+        error = _RESPONSE_ROUNDING * value
+        if epsilon < self.largest_loss:
+            up = (1.0 - self.failure) / (1.0 + math.exp(-self.largest_loss))
+            more = -up * math.expm1(epsilon - self.largest_loss)
+            value += more
+            error = _RESPONSE_ROUNDING * value + 2.0**-51 * self.largest_loss * up
+        return max(self.failure, value - error), min(1.0, value + error)
+
+
+_WIDE = 2.0**13.5  # sigma from which integers are too many to be listed
+_SKETCHED_GAUSSIAN = 1000  # losses of a sketch of wide noise
+# of sigma, up to which a shift is followed by what it moves, not by differences
+_SMALL_SHIFT = 1e-4
+_NARROW = 0.5  # sigma up to which losses are few
+_DIGITS = 44.0  # nats, below which terms of a theta function are left out
+
+
+class DiscreteGaussianPair(AtomicPair):
+    """Discrete Gaussian noise: ``P(X = x)`` is proportional to ``e^(-x^2 / (2 sigma^2))``."""
+
+    cut_mass = 0.0
+
+    def __init__(self, sensitivity: int, sigma: float) -> None:
+        self.sensitivity = sensitivity
+        self.sigma = sigma
+        self.lattice = sensitivity / sigma**2
+        self.origin = -0.5 * sensitivity * self.lattice
+        self._log_total = math.log(sigma) + 0.5 * math.log(2.0 * math.pi)
+        if sigma < 20.0:  # else the sum is the integral, to 1e-3000
+            x = np.arange(1.0, math.ceil(40.0 * sigma) + 2.0)
+            self._log_total = math.log1p(2.0 * float(np.sum(np.exp(-0.5 * (x / sigma) ** 2))))
+        # At epsilon = 0: how much the noise is from -ceil(s/2) + 1 - (s even) to ceil(s/2) - 1.
+        last = (sensitivity + 1) // 2 - 1
+        mass = self._mass(last - sensitivity + 1, last) * (1.0 + 1e-9)
+        most = sensitivity * math.exp(-self._log_total) * (1.0 + 1e-12)  # densities are below
+        self.variation = min(1.0, mass, most)
+
+    def _log_density(self, x: Array) -> Array:
+        return -0.5 * (x / self.sigma) ** 2 - self._log_total
+
+    def _mass(self, first: int, last: int) -> float:
+        """Return the noise's mass on the integers from ``first`` to ``last``."""
+        reach = self._reach(SMALLEST_TAIL)
+        x = np.arange(max(first, -reach), min(last, reach) + 1.0)
+        return float(np.sum(np.exp(self._log_density(x))))
+
+    def _reach(self, tail: float) -> int:
+        """Return m with P(X > m) <= tail / 2; discrete tails are below Gaussian ones from m."""
+        size = -float(ndtri(max(0.5 * tail, SMALLEST_TAIL)))
+        return math.ceil(max(size, 1.0) * self.sigma) + 1
+
+    def atoms(self, tail: float) -> tuple[Array, Array, float]:
+        """Return the numbers of losses, their probabilities under P, and what lies above."""
+        reach = self._reach(tail)
+        x = np.arange(-reach, reach + 1, dtype=np.float64)
+        return (
+            x + self.sensitivity,
+            np.exp(self._log_density(x)),
+            float(ndtr(-reach / self.sigma)),
+        )
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        reach = self._reach(tail)
+        middle = -self.origin
+        return middle - self.lattice * reach, middle + self.lattice * reach
+
+    @cached_property
+    def _everything(self) -> tuple[Array, Array, float]:
+        """Return all losses that are listed, their probabilities, and what lies above."""
+        numbers, masses, above = self.atoms(SMALLEST_TAIL)
+        return self.origin + self.lattice * numbers, masses, above
+
+    def profile(self, epsilon: float) -> tuple[float, float] | None:
+        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        losses, masses, above = self._everything
+        # The sum may err by its rounding, and by that of the losses themselves.
+        rounding = 8.0 * UNIT_ROUNDOFF * (abs(epsilon) - self.origin)
+        first = int(np.searchsorted(losses, epsilon - rounding))
+        kept = masses[first:]
+        value = float(np.dot(kept, -np.expm1(np.minimum(epsilon - losses[first:], 0.0))))
+        error = _PROFILE_ROUNDING * value + rounding * float(np.sum(kept))
+        return max(0.0, value - error), min(1.0, value + error + above)
+
+    def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
+        """Return the pair itself, or a list of losses, which is short where noise is narrow."""
+        return super().transforms(tail) if self.sigma < _NARROW else (self, self)
+
+    def cumulants(self, theta: float) -> tuple[float, float, float]:
+        """Return the log moment of the loss and its first two derivatives, estimated."""
+        return atoms_cumulants(*self.sketch(1e-100), theta)
+
+    @property
+    def largest_tilt(self) -> float:
+        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
+        return 1e6 / max(self.span(1e-12)[1], 1e-12)
+
+    def decay(self, theta: float, frequency: float) -> float:
+        """Return 0: transforms of atoms come back to their full size."""
+        return 0.0
+
+    def log_transform(self, z: Complex) -> tuple[Complex, Array]:
+        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
+
+        Up to its first factor, that of Gaussian noise, it is a ratio of theta functions, at
+        ``(z + 1) * sensitivity`` and at zero, and periodic in the imaginary part of ``z``.
+        """
+        period = 2.0 * math.pi / self.lattice
+        turns = np.round(z.imag / period)
+        w = z - 1j * turns * period
+        square = self.sensitivity**2 / self.sigma**2
+        # Over a period the loss makes a turn or, if an odd number of half lattices, half of one.
+        values = 0.5 * square * w * (w + 1.0) + 1j * math.pi * turns * (self.sensitivity % 2)
+        centre = np.asarray((w + 1.0) * self.sensitivity, dtype=np.complex128)
+        ratio, errors = self._dual_sum(centre)
+        sizes = np.abs(values) + np.abs(turns) * 4.0 + square * np.abs(w) * np.abs(z)
+        return values + ratio, errors + 16.0 * UNIT_ROUNDOFF * sizes
+
+    def _dual_sum(self, centre: Complex) -> tuple[Complex, Array]:
+        """Return the log ratio of the theta functions, by Poisson summation."""
+        rate = 2.0 * math.pi**2 * self.sigma**2
+        terms = 1 + math.ceil(math.sqrt(_DIGITS / rate)) + 1
+        added = np.zeros(len(centre), dtype=np.complex128)
+        size, base = np.zeros(len(centre)), 0.0
+        x = centre.real - np.round(centre.real)
+        for k in range(1, terms + 1):
+            y = 2.0 * math.pi * k * centre.imag
+            with np.errstate(under="ignore"):
+                up = np.exp(-rate * k * k + y + 2j * math.pi * k * -x)
+                down = np.exp(-rate * k * k - y + 2j * math.pi * k * x)
+            added += up + down
+            size += (np.abs(up) + np.abs(down)) * (16.0 + 8.0 * k * (1.0 + np.abs(centre)))
+            base += 2.0 * math.exp(-rate * k * k)
+        modulus = np.maximum(np.abs(1.0 + added), 1e-300)
+        errors = 4.0 * UNIT_ROUNDOFF * (size / modulus + base)
+        return log_one_plus(added) - math.log1p(base), errors
+
+
+class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
+    """Discrete Gaussian noise so wide that its integers are too many to be listed."""
+
+    atomic = True
+
+    def _mass(self, first: int, last: int) -> float:
+        """Return the noise's mass on the integers from ``first`` to ``last``, rounded up."""
+        return float(self._cells(np.array([float(first), last + 1.0]))[0]) + 1e-15
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        return DiscreteGaussianPair.span(self, tail)
+
+    def roundings(self, tail: float) -> float:
+        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        farthest = (self._reach(tail) + self.sensitivity) / self.sigma
+        return 1.0 + 0.5 * min(farthest, -float(ndtri(SMALLEST_TAIL))) ** 2
+
+    def sketch(self, tail: float) -> tuple[Array, Array]:
+        """Return a coarse list of losses with their probabilities, for estimates."""
+        edges = np.linspace(*self.span(tail), _SKETCHED_GAUSSIAN)
+        return edges, self.node_masses(edges).masses
+
+    def node_masses(self, edges: Array) -> NodeMasses:
+        """Spread P's mass over increasing losses, dominating the pair."""
+        first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
+        still, moved = self._cells(first), self._cells(first - self.sensitivity)
+        if self.sensitivity < _SMALL_SHIFT * self.sigma:
+            # Masses are rounded by more than so small a shift changes them.
+            below = self._just_below(first)
+            excess = below[:-1] - below[1:] - np.expm1(edges[:-1]) * still
+        else:
+            excess = moved - np.exp(np.minimum(edges[:-1], LARGEST_EXPONENT)) * still
+        excess = np.where(moved > 1e-290, excess, moved)
+        ends = (first[[0, -1]] - self.sensitivity - 1.0) / self.sigma
+        return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))
+
+    def profile(self, epsilon: float) -> None:
+        """Know no sum that is short enough."""
+
+    def _cells(self, edges: Array) -> Array:
+        """Return the mass of wide noise from each whole number up to the next one, exclusive.
+
+        By Euler-Maclaurin at half-integers: the next term is below 1e-11 of the sum at 38 sigma.
+        """
+        x = (edges - 0.5) / self.sigma
+        left, right = x[:-1], x[1:]
+        flip = left + right > 0.0
+        a, b = np.where(flip, -right, left), np.where(flip, -left, right)
+        edge = b * np.exp(-0.5 * b * b) - a * np.exp(-0.5 * a * a)
+        edge /= 24.0 * self.sigma**2 * math.sqrt(2.0 * math.pi)
+        return np.where(b > a, np.maximum(ndtr(b) - ndtr(a) + edge, 0.0), 0.0)
+
+    def _just_below(self, edges: Array) -> Array:
+        """Return the mass of as many integers below each edge as a small shift moves across it.
+
+        By the density in their middle and its second derivative, to 1e-13 of it.
+        """
+        u = (edges - 0.5 * (self.sensitivity + 1.0)) / self.sigma
+        bend = (self.sensitivity**2 - 1.0) / (24.0 * self.sigma**2) * (u * u - 1.0)
+        return self.sensitivity * np.exp(-0.5 * u * u - self._log_total) * (1.0 + bend)
+
+
+def discrete_gaussian_pair(sensitivity: int, sigma: float) -> DiscreteGaussianPair:
+    """Return the pair that suits the noise's width."""
+    suited = WideDiscreteGaussianPair if sigma > _WIDE else DiscreteGaussianPair
+    return suited(sensitivity, sigma)

@@ -27,22 +27,22 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.accounting.numerics.floats import (
+from skdp.accounting.numerics.arithmetic import (
     LARGEST_EXPONENT,
     SMALLEST_TAIL,
     UNIT_ROUNDOFF,
     log_mixture,
 )
-from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, Transformable
-from skdp.accounting.pld.pairs.cells import CellPair, invert_mixture, join_at_zero, spread
-from skdp.accounting.pld.transforms.gaussian import GaussianMixtureLoss
-from skdp.accounting.pld.transforms.mixtures import (
+from skdp.accounting.pld.gaussian_transforms import GaussianMixtureLoss
+from skdp.accounting.pld.mixture_transforms import (
     AdditionMixture,
     Mixture,
     PoissonReplacementMixture,
     RemovalMixture,
     UniformReplacementMixture,
 )
+from skdp.accounting.pld.pairs.base import Array, Complex, NodeMasses, Transformable
+from skdp.accounting.pld.pairs.cells import CellPair, invert_mixture, join_at_zero, spread
 
 _FARTHEST = 38.0  # deviations, beyond which tails are no floats
 _ROUNDED = 1.0 + 1e-14  # above the rounding of a profile's or a distance's last operations

@@ -19,11 +19,11 @@ import math
 
 import numpy as np
 
-from skdp.accounting.numerics.floats import LARGEST_EXPONENT, log_mixture
-from skdp.accounting.pld.grid.targets import LIMITS
+from skdp.accounting.numerics.arithmetic import LARGEST_EXPONENT, log_mixture
+from skdp.accounting.pld.composed_transforms import AtomsLoss
+from skdp.accounting.pld.grid_bounds import LIMITS
 from skdp.accounting.pld.pairs.base import Array, Indices, NodeMasses, Transformable
 from skdp.accounting.pld.pairs.cells import CellPair, invert_mixture, join_at_zero, spread
-from skdp.accounting.pld.transforms.atoms import AtomsLoss
 
 _PROFILE_ROUNDING = 1e-13
 _SKETCHED = 400

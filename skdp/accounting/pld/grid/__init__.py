@@ -1,1 +1,0 @@
-"""Losses on a grid, composed by fast Fourier transforms from above and from below."""

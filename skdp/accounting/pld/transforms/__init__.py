@@ -1,1 +1,0 @@
-"""Moment generating functions of one release's loss along a contour, with error bounds."""

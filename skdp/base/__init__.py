@@ -1,0 +1,1 @@
+"""Parameters, pipelines, and types of scikit-learn: what every layer may use."""

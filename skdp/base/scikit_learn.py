@@ -1,0 +1,122 @@
+"""Base classes of scikit-learn, typed, and what fitted models of users tell of themselves.
+
+Bases of unknown type would hide wrong arguments from type checkers.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    class BaseEstimator:
+        """Parameters by name."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return parameters by name."""
+
+        def set_params(self, **params: Any) -> Self:
+            """Set parameters by name."""
+
+        def get_metadata_routing(self) -> Any:
+            """Return which metadata are asked for."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+        def __sklearn_clone__(self) -> Any: ...
+
+    class MetaEstimatorMixin:
+        """What holds an estimator."""
+
+    class ClassifierMixin:
+        """What predicts labels."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+            """Return the accuracy."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class RegressorMixin:
+        """What predicts numbers."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+            """Return the coefficient of determination."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class TransformerMixin:
+        """What makes rows of rows."""
+
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+            """Fit, and return the transformed rows."""
+
+        def set_output(self, *, transform: str | None = None) -> Self:
+            """Choose the container of rows."""
+
+        def __sklearn_tags__(self) -> Any: ...
+
+    class OneToOneFeatureMixin:
+        """What keeps the names of columns."""
+
+        def get_feature_names_out(self, input_features: Any = None) -> Any:
+            """Return the names of columns."""
+
+    class ClassNamePrefixFeaturesOutMixin(OneToOneFeatureMixin):
+        """What numbers its columns, behind the name of the class."""
+else:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        MetaEstimatorMixin,
+        OneToOneFeatureMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
+    "MetaEstimatorMixin",
+    "OneToOneFeatureMixin",
+    "RegressorMixin",
+    "TransformerMixin",
+    "columns_of",
+    "fitted_model",
+    "is_private",
+    "last_step",
+    "responds",
+    "template_of",
+]
+
+
+def responds(model: Any, name: str) -> bool:
+    """Tell whether a model has a method, or what its fit would have set."""
+    return hasattr(model, name)
+
+
+def fitted_model(model: Any) -> Any:
+    """Return the fitted model that a search has chosen; any other model as it is."""
+    return model.best_estimator_ if responds(model, "best_estimator_") else model
+
+
+def template_of(model: Any) -> Any:
+    """Return what a search, or a wrapper of one model, fits; any other model as it is."""
+    return model.estimator if responds(model, "estimator") else model
+
+
+def last_step(model: Any) -> Any:
+    """Return the step that a pipeline ends in; any other model as it is."""
+    while responds(model, "steps"):
+        model = model.steps[-1][1]
+    return model
+
+
+def columns_of(model: Any) -> int | None:
+    """Return the number of columns that a model was fitted on; None if it does not say."""
+    return model.n_features_in_ if responds(model, "n_features_in_") else None
+
+
+def is_private(step: Any) -> bool:
+    """Tell whether a step's fit is a private release, as `classify_step` would say."""
+    return callable(getattr(step, "privacy_plan", None))

@@ -1,1 +1,0 @@
-"""Scores by label: bins, noisy tables of counts, and the curves that follow from them."""

@@ -1,0 +1,254 @@
+"""Units of privacy: the rows of one patient, found by the ids that a fit is given as groups=.
+
+Two ids that Python calls equal are one unit, and so are texts that differ in their writing alone,
+by rules of Unicode's categories and names: that one person counts as two would take protection
+away. Letters of two scripts that look alike stay two. No message quotes an id or says how many rows
+there are, which is private.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.base.parameters import cached_property, check_choice
+
+_MIXED = (
+    "groups mixes numbers and texts, so that one person may have ids that differ in kind alone, as "
+    "1 and '1': give every row an id of the same kind, for example all as text."
+)
+_NULL = (
+    "groups has missing ids (None, NaN or empty text): nobody can tell whose rows these are. Drop "
+    "them, or let each be a unit of its own: units_of(ids, null='own').codes, from "
+    "skdp.tables.units."
+)
+_WRONG = (
+    "groups must hold one id for each row of X, in a list, an array or a column: whole numbers or "
+    "texts."
+)
+
+
+# Printable to Python, and without a form: joiners, fillers, Khmer and Mongolian marks, the empty
+# Braille cell, and selectors of variants.
+_WITHOUT_FORM = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+_SELECTORS = (("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Which rows belong to each unit; the rows themselves stay where they are.
+
+    Units are in the order of their ids, and those of rows without an id come last.
+    """
+
+    codes: NDArray[np.int64]  # the unit of each row
+    ids: tuple[Any, ...] = ()  # what units are called, but those of rows without an id
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of rows of each unit; private."""
+        return np.bincount(self.codes)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units; public as the number of rows is without groups."""
+        return self.counts.size
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Rows, those of one unit side by side; of unit p ``order[starts[p] : starts[p + 1]]``."""
+        return np.argsort(self.codes, kind="stable")
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Places in `order` where units begin, and its end."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    def weights(self, most: float = 1.0) -> NDArray[np.float64]:
+        """Return what each row counts: a unit's rows alike, in all their number but `most`."""
+        return np.minimum(1.0, most / self.counts)[self.codes]
+
+    def draw(
+        self, stream: Any, most: int, padded: bool
+    ) -> tuple[NDArray[np.int64], Units | None, NDArray[np.float64] | None]:
+        """Draw up to `most` rows of each unit; return them, their units and what each row counts.
+
+        If one of each is drawn, rows are units. Padding gives each unit `most` places.
+        """
+        rows, shares = self.draw_rows(stream.uniform(most * self.n_units).reshape(most, -1))
+        if most == 1:
+            return rows, None, None
+        kept = slice(None) if padded else shares > 0.0
+        codes = np.repeat(np.arange(self.n_units), most)
+        return rows[kept], Units(codes[kept]), shares[kept]
+
+    def draw_rows(
+        self, uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return m places for rows of each unit, side by side, and what each row there counts.
+
+        Rows are drawn without replacement, by ``m x n_units`` uniform numbers of [0, 1). Of a unit
+        with fewer than m the last places repeat a row, which counts nothing there.
+        """
+        most, counts = len(uniforms), self.counts
+        order, first = self.order.copy(), self.starts[:-1]
+        for j, uniform in enumerate(uniforms):
+            left = np.maximum(counts - j, 1)
+            here = first + np.minimum(j, counts - 1)
+            there = here + np.minimum(uniform * left, left - 1).astype(int)
+            order[here], order[there] = order[there], order[here]
+        last = np.minimum(most, counts)[:, None] - 1
+        places = np.arange(most)
+        shares = np.where(places <= last, 1.0 / (last + 1), 0.0)
+        return order[first[:, None] + np.minimum(places, last)].ravel(), shares.ravel()
+
+    def rows_of(
+        self, indices: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Turn lots of units into lots of their rows."""
+        counts = self.counts[indices]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        places = np.repeat(self.starts[indices] - ends[:-1], counts) + np.arange(ends[-1])
+        return self.order[places], ends[offsets]
+
+
+class LotsOfUnits:
+    """A sampler of units that draws their rows."""
+
+    def __init__(self, sampler: Any, units: Units) -> None:
+        self._sampler, self._units = sampler, units
+
+    def draw(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw the lots of `steps` steps, each with all rows of its units."""
+        return self._units.rows_of(*self._sampler.draw(steps))
+
+
+def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Units:
+    """Find the units of rows by their ids; a missing id is refused, or its row's ``"own"`` unit.
+
+    Ids are whole numbers, or texts, which are compared after Unicode's NFKC, without blanks around
+    them or invisible characters, and with plain dashes, quotation marks and digits. Nothing else is
+    corrected: 'A1' and 'a1' are two, and so are a Latin and a Cyrillic A.
+    """
+    check_choice("null", null, ("refuse", "own"))
+    array = _as_array(ids)
+    if n_rows is not None and array.size != n_rows:
+        raise ValueError(_WRONG)
+    distinct, first = (_count_whole if array.size and array.dtype.kind in "iu" else _count_any)(
+        array
+    )
+    keys = [_key(value) for value in distinct]
+    known = {key for key in keys if key is not None}
+    if len({type(key) for key in known}) > 1:
+        raise TypeError(_MIXED)
+    place = {key: number for number, key in enumerate(sorted(known))}
+    codes = np.array([-1 if key is None else place[key] for key in keys], dtype=np.int64)[first]
+    missing = codes < 0
+    if missing.any():
+        if null == "refuse":
+            raise ValueError(_NULL)
+        codes[missing] = len(place) + np.arange(np.count_nonzero(missing))
+    return Units(codes, tuple(place))
+
+
+def _as_array(ids: Any) -> NDArray[Any]:
+    """Return ids as an array that holds them as they are."""
+    if isinstance(ids, str | bytes | dict | set) or not isinstance(ids, Iterable):
+        raise TypeError(_WRONG)
+    if np.ma.isMaskedArray(ids):
+        ids = ids.tolist()
+    # Of a list numpy would make texts of numbers and of missing values.
+    plain = not hasattr(ids, "__array__")
+    try:
+        array = np.asarray(list(ids), dtype=object) if plain else np.asarray(ids)
+    except ValueError:
+        raise TypeError(_WRONG) from None
+    if array.ndim != 1 or array.dtype.kind not in "iufUTO":
+        raise TypeError(_WRONG)
+    return array
+
+
+def _count_any(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
+    """Return distinct ids, and the place of each row's among them."""
+    values = array.tolist()
+    places: dict[Any, int] = {}
+    kinds: Any = list(map(type, values))
+    # Python takes 1, 1.0 and True for one key, of which the first would decide what the others are.
+    keys: Any = values if len(set(kinds)) == 1 else zip(kinds, values, strict=True)
+    try:
+        first = [places.setdefault(key, len(places)) for key in keys]
+        found = places if keys is values else [value for _, value in places]
+        return found, np.array(first, dtype=np.int64)
+    except TypeError:  # what cannot be hashed
+        raise TypeError(_WRONG) from None
+
+
+def _count_whole(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
+    """Do the same for whole numbers, without sorting those of a short range."""
+    low, high = int(array.min()), int(array.max())
+    if high - low > 8 * array.size or max(-low, high) >= 2**62:
+        distinct, places = np.unique(array, return_inverse=True)
+        return distinct.tolist(), places
+    shifted = array.astype(np.int64) - low
+    seen = np.zeros(high - low + 1, dtype=bool)
+    seen[shifted] = True
+    return (np.flatnonzero(seen) + low).tolist(), (np.cumsum(seen) - 1)[shifted]
+
+
+def _key(value: Any) -> int | str | None:
+    """Return what ids of one unit share, None if there is no id."""
+    if type(value) is int:
+        return value
+    if type(value) is str and value.isascii() and value.isprintable():  # without forms of its own
+        return " ".join(value.split()) or None
+    if isinstance(value, str):
+        seen = (c for c in unicodedata.normalize("NFKC", value) if c.isspace() or _is_seen(c))
+        # What stood on either side of a character without a form may compose, or be blanks.
+        whole = unicodedata.normalize("NFKC", "".join(seen))
+        return " ".join("".join(map(_plain_form, whole)).split()) or None
+    if isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        if math.isnan(number):
+            return None
+        if number.is_integer() and abs(number) < 2.0**53:  # larger ones may have been rounded
+            return int(number)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    raise TypeError(_WRONG)
+
+
+def _is_seen(c: str) -> bool:
+    """Tell whether a reader sees a character, blanks apart."""
+    selects = any(low <= c <= high for low, high in _SELECTORS)
+    return c.isprintable() and c not in _WITHOUT_FORM and not selects
+
+
+def _plain_form(c: str) -> str:
+    """Return the ASCII form of a dash, an apostrophe, a quotation mark or a digit, else itself."""
+    if c.isascii():
+        return c
+    if unicodedata.category(c) == "Pd" or c == "\u2212":  # MINUS SIGN
+        return "-"
+    name = unicodedata.name(c, "")
+    if "APOSTROPHE" in name or ("QUOTATION MARK" in name and "SINGLE" in name):
+        return "'"
+    if "QUOTATION MARK" in name:
+        return '"'
+    return str(unicodedata.digit(c, c))
+
+
+def about_units(counted: str) -> str:
+    """Say what a record of a fit with groups= is, for its assumptions."""
+    return (
+        f"a record, or unit, is all rows that share an id in groups=, however many: {counted}. The "
+        "number of rows is private. A person with two ids is two units"
+    )
