@@ -10,11 +10,13 @@ from dp_accounting.pld import privacy_loss_distribution as oracle
 from skdp.accounting import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
+    LaplaceEvent,
     PLDAccountant,
     PureDPEvent,
     RDPAccountant,
 )
 from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.pld.composed_transforms import AtomsLoss
 from skdp.accounting.pld.grid_bounds import LIMITS, delta_interval, epsilon_interval
 from skdp.accounting.pld.pairs.cells import CellPair
 from skdp.accounting.pld.pairs.discrete import (
@@ -297,3 +299,40 @@ def test_noise_far_above_the_shift_is_followed_to_the_last_digits(noise, count):
         lower, upper = accountant.delta(epsilon)
         truth = gaussian_profile.delta(mu, epsilon)
         assert lower <= truth * (1 + 1e-7) and truth * (1 - 1e-7) <= upper <= 1.01 * truth
+
+
+@pytest.mark.parametrize("exponent", [3.0, 499.0, 501.0, 3e4, 9e5])
+def test_lists_are_tilted_within_their_errors_however_far(exponent):
+    rng = np.random.default_rng(round(exponent))
+    for count in (2, 3, 40):
+        losses = np.sort(rng.normal(size=count)) * 10.0 ** rng.integers(-6, 2)
+        masses = rng.dirichlet(np.full(count, 0.05)) + 1e-200
+        loss, size = AtomsLoss(losses, masses), np.max(np.abs(losses))
+        theta = exponent / size
+        assert theta <= loss.largest_tilt
+        z = theta + 1j * np.array([0.0, 0.1, 3.0]) / size
+        values, errors = loss.log_transform(z)
+        with mp.workdps(60):
+            for value, error, at in zip(values, errors, z, strict=True):
+                pairs = zip(masses.tolist(), losses.tolist(), strict=True)
+                moment = mp.fsum(p * mp.exp(mp.mpc(complex(at)) * x) for p, x in pairs)
+                off = abs(mp.log(moment * mp.exp(-mp.mpc(complex(value)))))
+                assert off <= error <= 1e-13 * (1.0 + exponent)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_many_small_releases_beside_a_large_one_are_priced_tightly(relation):
+    """The small ones need a large tilt, at which the large atom is far beyond doubles."""
+    many = (
+        (PureDPEvent(1.0), LaplaceEvent(1e6), 10**6, 1e-8),
+        (PureDPEvent(1.0), LaplaceEvent(3e6), 10**6, 1e-8),
+        (PureDPEvent(100.0), PureDPEvent(1e-4), 10**5, 1e-8),
+    )
+    found = []
+    for large, small, count, delta in many:
+        accountant = PLDAccountant(adjacency=relation).compose(large).compose(small, count=count)
+        lower, upper = accountant.epsilon(delta)
+        assert lower <= upper <= lower * (1.0 + 1e-4)
+        assert accountant.delta(upper) <= delta
+        found.append(upper)
+    assert found[1] < found[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx
+from scipy.special import erfcx, logsumexp
 
 from skdp.accounting.numerics.arithmetic import LARGEST_EXPONENT, UNIT_ROUNDOFF, log_rest
 from skdp.accounting.pld.gaussian_transforms import TiltedNodes, transform
@@ -170,7 +170,8 @@ def _following(theta: float, step: float, low: float, high: float) -> float:
 
 
 _ULPS = 128.0  # roundings of a term: a pairwise sum adds 40, elementary functions a few each
-_LARGEST_EXPONENT = 500.0  # of a tilt
+# From the first exponent on terms are taken relative to their sum; the second bounds a tilt.
+_LARGE_EXPONENT, _LARGEST_EXPONENT = 500.0, 1e6
 
 
 class AtomsLoss:
@@ -194,21 +195,30 @@ class AtomsLoss:
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return log E[e^(zL)] and bounds on its absolute error; see `Transformable`."""
+        theta = float(z[0].real)
+        scale = 0.0
+        if theta * self._size > _LARGE_EXPONENT:
+            scale = float(logsumexp(theta * self.losses, b=self.masses))
         with np.errstate(over="ignore", invalid="ignore"):
-            nodes = self._tilted(float(z[0].real))
-        return transform(nodes, z.imag)
+            nodes = self._tilted(theta, scale)
+        values, errors = transform(nodes, z.imag)
+        return values + scale, errors + 4.0 * UNIT_ROUNDOFF * abs(scale)
 
-    def _tilted(self, theta: float) -> TiltedNodes:
-        """Tilt the list, counting that losses may be off by a few roundings of the largest one."""
-        weights = self.masses * np.exp(theta * self.losses)
-        grown = self.masses * np.expm1(theta * self.losses)
+    def _tilted(self, theta: float, scale: float) -> TiltedNodes:
+        """Tilt the list, divided by e^scale; losses may be off by some roundings of the largest."""
+        exponents = theta * self.losses - scale
+        weights, grown = self.masses * np.exp(exponents), self.masses * np.expm1(exponents)
         excess = float(np.sum(grown)) + (math.fsum(self.masses) - 1.0)
         total, mean = float(np.sum(weights)), float(np.dot(weights, np.abs(self.losses)))
         moved = 8.0 * UNIT_ROUNDOFF * self._size
         relative = UNIT_ROUNDOFF * _ULPS
+        # Of exponents the difference is rounded, and the product once more.
+        apart = moved * theta + self._doubt
+        if scale != 0.0:
+            apart += 4.0 * UNIT_ROUNDOFF * (theta * self._size + abs(scale))
         rounding = (
-            relative * float(np.sum(np.abs(grown))) + (moved * theta + self._doubt) * total,
-            (relative + moved * theta + self._doubt) * mean + moved * total,
+            relative * float(np.sum(np.abs(grown))) + apart * total,
+            (relative + apart) * mean + moved * total,
         )
         return TiltedNodes(
             self.losses, weights, excess, 0.0, 4.0 * UNIT_ROUNDOFF * abs(excess), rounding
