@@ -119,7 +119,7 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
         raise
 
 
-def _frames_to_the_user() -> int:
+def frames_to_the_user() -> int:
     """Return how far above its caller the code lies that called the library, or scikit-learn."""
     frame, frames = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):
@@ -196,7 +196,7 @@ class PrivateRelease(ChargesBudget, ABC):
                 f"delta={self.delta:g} is not below 1/n{least} {where}: such a delta permits "
                 "publishing whole rows at random. Choose delta well below 1/n.",
                 PrivacyWarning,
-                stacklevel=_frames_to_the_user(),
+                stacklevel=frames_to_the_user(),
             )
 
     def _public_rows(self, records: Any) -> int | None:

@@ -1,7 +1,7 @@
 """Facts that estimators and audits ask of a plan, and plans with several releases.
 
 What is fitted may depend on what another release has shown, if its plan does not, and the other
-way round: :ref:`Lemma 3 of sensitivities <sensitivities-3>`.
+way round: :ref:`Lemma 3 of sensitivities <sensitivities-lemma-3>`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from skdp.base.parameters import check_integer, released
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream, is_seeded
 from skdp.mechanisms.release import Release
+from skdp.plans.protocol import OnAllRows
 from skdp.plans.second_moments import bound_rows
 from skdp.preprocessing.bounded_scaler import RowTransformer
 from skdp.tables.inputs import warn_of_unbounded_rows
@@ -19,7 +21,8 @@ from skdp.tables.records import Records
 from skdp.tables.units import about_units
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan(OnAllRows):
     """The releases of a fit, all of a kind, and whether a record is all rows of an id."""
 
     release: Release

@@ -10,6 +10,7 @@ import numpy as np
 
 from skdp.base.parameters import check_real, parameter, released
 from skdp.base.scikit_learn import OneToOneFeatureMixin
+from skdp.fitting import frames_to_the_user
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
@@ -172,7 +173,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
                 "even quartiles from noise: the bounds will be arbitrary. Raise epsilon, narrow "
                 "lower= and upper=, or use public bounds with BoundedScaler.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=frames_to_the_user(),
             )
         return release
 

@@ -198,8 +198,8 @@ def private_table_one(
     if absent := [name for name in (*names, by) if name is not None and name not in known]:
         raise ValueError(f"the frame has no columns {absent}.")
     arms: tuple[Any, ...] = ("all",)
-    # Without arms any column says how many rows there are.
-    arm: tuple[Any, Any] = (frame[(names or known)[0]], _all_alike)
+    # Without arms any described column says how many rows there are.
+    arm: tuple[Any, Any] = (frame[names[0]] if names else np.zeros(len(frame)), _all_alike)
     if by is not None:
         part = _part(schema, by)
         arms = part.listed() or ()
