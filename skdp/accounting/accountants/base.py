@@ -54,7 +54,7 @@ class Accountant(ABC):
     """
 
     name: ClassVar[str]
-    # All accountants by name, the tightest first; `registry` enters them.
+    # All accountants by name, the tightest first; the package enters them.
     _known: ClassVar[dict[str, type[Accountant]]] = {}
     # Constructor parameters beyond the adjacency, kept as attributes of plain values.
     _parameters: ClassVar[tuple[str, ...]] = ()
