@@ -19,6 +19,8 @@ from skdp.plans.defaults import PublicNumbers
 from skdp.plans.protocol import leave_room
 from skdp.plans.recalibration import (
     ENOUGH_SIGNAL,
+    LABEL_COUNTS,
+    SCORES_BY_LABEL,
     SHARE,
     count_labels,
     count_scores,
@@ -78,6 +80,8 @@ class CalibratedMixin(PrivateModel):
     def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
         build = partial(super()._build_plan, model)  # type: ignore[safe-super]
         reason = self._no_table(numbers) if self.calibrate is not None else "it is off"
+        if not {"linear", "network"} & model.facts:
+            reason = reason or f"{model.name} is neither linear nor a network"
         if self.calibrate == "private" and reason:
             raise ValueError(f"calibrate='private' is not offered here: {reason}.")
         worth = model.n_parts == 1 and self._is_worth_it(numbers)
@@ -94,9 +98,9 @@ class CalibratedMixin(PrivateModel):
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         spent: PrivacySpent = super()._record(plan, *about)
-        if not plan.after:
+        release = plan.named(SCORES_BY_LABEL)
+        if release is None:
             return spent
-        (release,) = plan.after
         table = (
             "a histogram of scores by label, whose line is folded into the weights "
             f"({release.words}), for {_share(plan.model):.0%} of mu^2 "
@@ -106,9 +110,9 @@ class CalibratedMixin(PrivateModel):
 
     def _finish(self, plan: Any, released: np.ndarray, records: Records, stream: Any) -> Any:
         """Return the weights, and the intercept and slope that a noisy table tells."""
-        if not plan.after:
+        scores = plan.named(SCORES_BY_LABEL)
+        if scores is None:
             return released, (0.0, 1.0)
-        (scores,) = plan.after
         X, weights = records.X, records.row_weight
         model, unpacked = plan.model, plan.model.unpack(released)
         if "network" in model.facts:
@@ -222,21 +226,21 @@ class ClassWeightMixin(PrivateClassifierMixin):
     def _record(
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *about: str
     ) -> Any:
-        if plan.before:
-            (count,) = plan.before
+        count = plan.named(LABEL_COUNTS)
+        if count is not None:
             epsilon, accountant = float(self.epsilon), plan.accountant
             mechanism = f"a noisy count of labels ({count.words}); then {mechanism}"
         return super()._record(plan, epsilon, accountant, mechanism, *about)
 
     def _weigh_rows(self, plan: Any, records: Records, stream: RandomStream) -> Records:
         records = super()._weigh_rows(plan, records, stream)
-        if not plan.before:
+        release = plan.named(LABEL_COUNTS)
+        if release is None:
             return records
-        (release,) = plan.before
         shares, targets = records.row_weight, records.targets
         parts = None if shares is None else shares / self._most
         counts = count_labels(targets, max(2, plan.model.n_outputs), parts)
-        noisy = release.make(counts, stream.spawn("label counts").spawn("noise"))
+        noisy = release.make(counts, stream.spawn(LABEL_COUNTS).spawn("noise"))
         return records.weigh(label_weights(noisy, release.sigma)[targets])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -62,6 +62,13 @@ class FitPlan(ABC):
         """Name of the accountant that bounds the event."""
         return "pld"
 
+    def named(self, label: str) -> Release | None:
+        """Return the release of a label beside the plan's own; each is made by whoever added it."""
+        found = [release for release in (*self.before, *self.after) if release.label == label]
+        if len(found) > 1:
+            raise ValueError(f"{label!r} names {len(found)} releases of one plan.")
+        return found[0] if found else None
+
     @property
     def event(self) -> Event:
         """All releases of the fit, for the accountants."""

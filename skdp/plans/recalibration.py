@@ -27,6 +27,8 @@ from skdp.plans.defaults import PublicNumbers
 from skdp.plans.protocol import cost, leave_room
 from skdp.plans.scores import ScoreBins, ScoreTable, fit_logistic
 
+LABEL_COUNTS, SCORES_BY_LABEL = "label counts", "scores by label"
+
 # What the count may cost: a share of the square of mu, or of epsilon without a delta.
 _SHARE, _PURE_SHARE = 0.02, 0.05
 # What the rows of one id count together, in exact numbers.
@@ -35,7 +37,7 @@ _UNIT = 2.0**22
 
 def label_counts(epsilon: float, delta: float, adjacency: Adjacency, n_classes: int) -> Release:
     """Return the release of how many records each label has, for a small share of the target."""
-    counts = Release.shares("label counts", adjacency, 0)
+    counts = Release.shares(LABEL_COUNTS, adjacency, 0)
     if adjacency == "add-remove":  # of exact sums, with nothing to be rounded up
         counts = replace(counts, l2=1.0)
     if delta == 0.0:
@@ -69,7 +71,7 @@ _BLOCK = 4096
 
 def table_of_scores(adjacency: Adjacency, mu: float) -> Release:
     """Return the release of a table of scores by label that costs mu; a record adds at most 1."""
-    return Release.shares("scores by label", adjacency, 0).on_grid(1.0 / mu, 2 * BINS.count)
+    return Release.shares(SCORES_BY_LABEL, adjacency, 0).on_grid(1.0 / mu, 2 * BINS.count)
 
 
 def plan_with_table(

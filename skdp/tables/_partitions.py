@@ -120,6 +120,12 @@ class DaskRows(RowSource):
             self._changed = True
             return []
 
+    def note_rows(self) -> None:
+        """Do nothing: each pass compares its partitions."""
+
+    def check_rows(self) -> None:
+        """Do nothing: see `note_rows`."""
+
     def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
         """Return the lazy array of what a function makes of rows, where they lie."""
         if self.given is None:

@@ -38,20 +38,29 @@ class BlockTable(ABC):
     in_place: bool = False  # whether rows that are read are no copies
     assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
     _source: Any = None  # whose rows these are made of
+    _seen: tuple[Digester, bytes] | None = None
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop`` in memory."""
 
     def note_rows(self) -> None:
-        """Note what the rows are, unless each pass does."""
+        """Note what the rows are: those of the source, or digests of all blocks."""
         if self._source is not None:
             self._source.note_rows()
+        else:
+            digester = Digester()
+            self._seen = digester, self._digest_rows(digester)
 
     def check_rows(self) -> None:
         """Refuse rows that are no longer what was noted, in what has been read all along."""
         if self._source is not None:
             self._source.check_rows()
+        elif self._seen is not None and self._digest_rows(self._seen[0]) != self._seen[1]:
+            raise RowsChangedError()
+
+    def _digest_rows(self, digester: Digester) -> bytes:
+        return digester.digest(b"".join(digester.digest(block) for _, _, block in self.blocks()))
 
     @property
     def block_rows(self) -> int:
@@ -264,20 +273,9 @@ class MappedRows(RowSource):
         aligned = all(array.flags.aligned for array in _arrays_of(X))
         ordered = X.indices.dtype == np.int32 if self.is_sparse else X.flags.c_contiguous
         self._as_stored = bool(kept and aligned and ordered)
-        self._digester: Digester | None = None
-        self._digest = b""
 
-    def note_rows(self) -> None:
-        """Note what the file holds."""
-        self._digester = Digester()
-        self._digest = self._digest_now(self._digester)
-
-    def check_rows(self) -> None:
-        """Refuse rows of a file whose contents have changed, whatever its time stamp says."""
-        if self._digester is not None and self._digest_now(self._digester) != self._digest:
-            raise RowsChangedError()
-
-    def _digest_now(self, digester: Digester) -> bytes:
+    def _digest_rows(self, digester: Digester) -> bytes:
+        """Return the digest of the file's contents, whatever its time stamp says."""
         found = []
         for array in map(np.asarray, _arrays_of(self._X)):
             array = array if array.flags.c_contiguous else array.T
