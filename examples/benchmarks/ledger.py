@@ -25,7 +25,7 @@ from pathlib import Path
 import skdp
 from skdp.accounting import Event, GaussianEvent, PureDPEvent
 from skdp.budget import BudgetAccountant
-from skdp.budget.ledger import files as connection
+from skdp.budget.ledger import files
 
 LENGTHS = (0, 1_000, 10_000)
 PARAMETERS = {"epsilon": 1.0, "delta": 1e-6, "alpha": "auto", "data_norm": 1.0, "loss": "logistic"}
@@ -44,13 +44,13 @@ def seconds(action: Callable[[], object]) -> float:
 
 def fill(budget: BudgetAccountant, event: Event, length: int) -> None:
     """Make a ledger longer without waiting for the disk after each entry."""
-    durable = connection._DURABLE
-    connection._DURABLE = ("PRAGMA synchronous = OFF",)
+    durable = files._DURABLE
+    files._DURABLE = ("PRAGMA synchronous = OFF",)
     try:
         for _ in range(length - budget.verify().entries):
             charge(budget, event)
     finally:
-        connection._DURABLE = durable
+        files._DURABLE = durable
 
 
 def page_sync(folder: Path) -> Callable[[], None]:

@@ -87,9 +87,9 @@ class ScoresRows(EvaluatesModel):
         used, units = [table.truth, table.members, predicted], table.units
         weights = None if units is None else UNIT // units.counts[units.codes]
         used += [] if weights is None else [weights]
-        stream = resolve_random_state(
-            self.random_state, fit_context(self._of_seed(), scores, *used)
-        )
+        inferred = plan.event, plan.adjacency
+        context = fit_context(self._of_seed(), scores, *used, inferred=inferred)
+        stream = resolve_random_state(self.random_state, context)
         plan = plan.locate(scores, weights, stream)
         return plan.release(plan.count(scores, *used), stream)
 

@@ -207,7 +207,9 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     def _use_rows(self, plan: ErrorPlan, table: Judged, progress: FitProgress) -> ErrorTables:
         predicted, units = ask_model(table, 1)[:, 0], table.units
         used = [table.truth, predicted, table.members] + ([] if units is None else [units.codes])
-        stream = resolve_random_state(self.random_state, fit_context(self, *used))
+        inferred = plan.event, plan.adjacency, plan.bounds, plan.largest_error
+        context = fit_context(self, *used, inferred=inferred)
+        stream = resolve_random_state(self.random_state, context)
         return plan.release(plan.count(table.truth, predicted, units, table.members), stream)
 
     def _result(

@@ -25,8 +25,10 @@ _MOST_PARTS = 100_000
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, type(...)}
 
 
-def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
+def fit_context(estimator: Any, X: Any, *others: np.ndarray, inferred: Any = None) -> bytes:
     """Digest everything that makes a fit this fit; the digest never leaves it.
+
+    Some of it may be `inferred`, beside the parameters: a relation, bounds, the event.
 
     Two fits with one seed that differ in a single value or parameter get independent noise;
     with shared noise their difference would cancel it and show the private values.
@@ -37,7 +39,8 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray) -> bytes:
         for name, value in estimator.get_params(deep=False).items()
         if name not in {"accountant", "random_state", "verbose"}
     }
-    digest.update(f"{type(estimator).__name__}{describe(own)}{X.shape}".encode())
+    about = describe((own, inferred))
+    digest.update(f"{type(estimator).__name__}{about}{X.shape}".encode())
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     for part in (*parts, *others):
         digest.update(f"{part.shape}{part.dtype}".encode())
@@ -83,7 +86,9 @@ def _describe(value: Any, inside: tuple[int, ...], calls: Iterator[int]) -> str:
     if kind in (set, frozenset):
         texts.sort()
     content = hashlib.blake2b(repr(texts).encode(), digest_size=32).hexdigest()
-    return f"{kind.__module__}.{kind.__qualname__}:{content}"
+    # Where a class of this library lies inside it is no part of its meaning.
+    home = "skdp" if kind.__module__.startswith("skdp.") else kind.__module__
+    return f"{home}.{kind.__qualname__}:{content}"
 
 
 def _take_apart(value: Any) -> list[Any]:

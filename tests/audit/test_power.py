@@ -77,10 +77,21 @@ class NoClipping(DPSGDClassifier):
         return super()._carry_out(replace(plan, clip=math.inf), *rest)
 
 
+class Wrapped:
+    """Records whose problems are others."""
+
+    def __init__(self, records, wrap):
+        self.records, self.wrap = records, wrap
+        self.by_unit, self.units = records.by_unit, records.units
+
+    def bind(self, model):
+        return [self.wrap(problem) for problem in self.records.bind(model)]
+
+
 class ClippedSum:
     """A problem whose sum is cut, instead of each gradient in it."""
 
-    run_steps = None
+    run_steps = rows = None
 
     def __init__(self, problem):
         self._problem = problem
@@ -92,8 +103,8 @@ class ClippedSum:
 
 
 class ClipsAfterTheSum(DPSGDClassifier):
-    def _carry_out(self, plan, problems, *rest):
-        return super()._carry_out(plan, [ClippedSum(problem) for problem in problems], *rest)
+    def _carry_out(self, plan, records, *rest):
+        return super()._carry_out(plan, Wrapped(records, ClippedSum), *rest)
 
 
 class SumOverSize:
@@ -111,9 +122,9 @@ class SumOverSize:
 
 
 class DividesByTheLot(DPSGDClassifier):
-    def _carry_out(self, plan, problems, *rest):
-        sums = [SumOverSize(problem, plan.lots.size) for problem in problems]
-        return super()._carry_out(plan, sums, *rest)
+    def _carry_out(self, plan, records, *rest):
+        wrapped = Wrapped(records, lambda problem: SumOverSize(problem, plan.lots.size))
+        return super()._carry_out(plan, wrapped, *rest)
 
 
 class PrintedNoise(GrpuaSVC):

@@ -23,7 +23,7 @@ from skdp.budget import (
     LedgerMissingError,
     LedgerReceipt,
 )
-from skdp.budget.ledger import files as connection
+from skdp.budget.ledger import files
 from skdp.budget.ledger.chain import canonical, digest
 from skdp.budget.ledger.store import Appender, salvage
 
@@ -40,14 +40,14 @@ def budget(tmp_path):
 
 def ask(budget, query, *values):
     """Return the first row that answers a query of the file."""
-    with closing(sqlite3.connect(budget.ledger)) as connection:
-        return connection.execute(query, values).fetchone()
+    with closing(sqlite3.connect(budget.ledger)) as files:
+        return files.execute(query, values).fetchone()
 
 
 def edit(budget, *statements):
-    with closing(sqlite3.connect(budget.ledger)) as connection, connection:
+    with closing(sqlite3.connect(budget.ledger)) as files, files:
         for statement in statements:
-            connection.execute(*statement if isinstance(statement, tuple) else (statement,))
+            files.execute(*statement if isinstance(statement, tuple) else (statement,))
 
 
 def rewritten(budget, index, **changes):
@@ -244,8 +244,8 @@ def test_files_that_are_no_ledgers(tmp_path, content):
 
 def test_other_databases_and_formats_are_refused(budget, tmp_path):
     other = tmp_path / "other.sqlite"
-    with closing(sqlite3.connect(other)) as connection, connection:
-        connection.execute("CREATE TABLE notes (text)")
+    with closing(sqlite3.connect(other)) as files, files:
+        files.execute("CREATE TABLE notes (text)")
     with pytest.raises(LedgerDamagedError, match="format 0"):
         BudgetAccountant.open(other)
     edit(budget, "PRAGMA user_version = 2")
@@ -282,7 +282,7 @@ def test_ledgers_keep_their_terms(budget, changes, message):
 
 
 def test_locked_ledgers_refuse_after_a_while(budget, monkeypatch):
-    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(files, "BUSY_SECONDS", 0.2)
     with closing(sqlite3.connect(budget.ledger, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerLockedError, match="locked"):
@@ -352,8 +352,8 @@ def test_full_disks_refuse_and_lose_nothing(budget):
 
 
 def test_databases_without_room_refuse(budget, monkeypatch):
-    full = (*connection._DURABLE, "PRAGMA max_page_count = 1")
-    monkeypatch.setattr(connection, "_DURABLE", full)
+    full = (*files._DURABLE, "PRAGMA max_page_count = 1")
+    monkeypatch.setattr(files, "_DURABLE", full)
     granted = 0
     with pytest.raises(LedgerFullError, match="no entry was lost"):
         for granted in range(100):  # noqa: B007

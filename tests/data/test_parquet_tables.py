@@ -28,7 +28,7 @@ from skdp.budget import BudgetAccountant
 from skdp.data.parquet import ParquetTable, open_parquet
 from skdp.exceptions import SchemaError
 from skdp.metrics import PrivateEvaluation
-from skdp.plans import second_moments as row_norms
+from skdp.plans import second_moments
 from skdp.preprocessing import (
     DPPCA,
     BooleanColumn,
@@ -191,7 +191,7 @@ def test_steps_behind_a_schema_read_blocks_too(monkeypatch, table, stored):
     frame, found = in_memory(table), stored(500)
     model = SCHEMA.pipeline(make_pipeline(*steps))
     expected = fit_frozen(clone(model), *SCHEMA.split(frame)[:2]).fitted
-    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", 5000)
+    monkeypatch.setattr(second_moments, "_BLOCK_ENTRIES", 5000)
     seen, read = [], ParquetTable.read
     monkeypatch.setattr(
         ParquetTable, "read", lambda self, *at: seen.append(at[1] - at[0]) or read(self, *at)

@@ -373,8 +373,8 @@ def test_kernels_refuse_functions_that_they_cannot_tell_apart(thing):
 def test_kernels_know_functions_by_the_same_name_in_all_processes():
     """Sets of texts have an order of their own in each; so would compiled code on disk."""
     program = (
-        "from numba import njit; from skdp.losses import elementary, scalar\n"
-        "@njit(fastmath=elementary.FAST)\n"
+        "from numba import njit; from skdp.losses import scalar\n"
+        "@njit(fastmath=scalar.FAST)\n"
         "def slope(numbers, score, target):\n"
         "    return 1.0 if 'a' in {'a', 'b', 'c', 'd'} else 2.0\n"
         "print(scalar.ScalarFunctions('margin', slope).tag.dtype.names)"

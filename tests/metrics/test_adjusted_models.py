@@ -19,7 +19,7 @@ from support import rows
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import BudgetExceededError
-from skdp.mechanisms import additive as gaussian
+from skdp.mechanisms import additive
 from skdp.metrics import PrivateCalibrator, PrivateThreshold
 from skdp.plans.scores import ScoreBins, ScoreTable, best_bin, fit_logistic, log_odds, smoothed
 from skdp.reporting import privacy_statement
@@ -78,7 +78,7 @@ def test_without_noise_the_curve_is_a_logistic_regression(intercept, slope):
 
 
 def no_noise(monkeypatch):
-    monkeypatch.setattr(gaussian, "discrete_gaussians", lambda stream, scale, count: [0] * count)
+    monkeypatch.setattr(additive, "discrete_gaussians", lambda stream, scale, count: [0] * count)
 
 
 def test_the_calibrator_without_noise_is_near_it_too(monkeypatch):

@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
-from skdp.mechanisms import additive as gaussian
+from skdp.mechanisms import additive
 from skdp.metrics import Figure, PrivateEvaluation, PrivateEvaluationResult
 from skdp.metrics.calibration import calibration_cells
 from skdp.metrics.figures import AreaTest, average, not_ruled_out, ratio
@@ -217,7 +217,7 @@ def rounded_noise(monkeypatch, seed=0, exact=False):
         deviation = 0.0 if exact else float(scale)
         return np.rint(rng.normal(0.0, deviation, count)).astype(np.int64).tolist()
 
-    monkeypatch.setattr(gaussian, "discrete_gaussians", draw)
+    monkeypatch.setattr(additive, "discrete_gaussians", draw)
     return rng
 
 

@@ -22,8 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp import PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import PrivacyWarning
-from skdp.mechanisms import RandomStream
-from skdp.mechanisms import additive as gaussian
+from skdp.mechanisms import RandomStream, additive
 from skdp.mechanisms.trace import record_releases
 from skdp.metrics import (
     PrivateCalibrationDisplay,
@@ -204,7 +203,7 @@ def test_r2_is_not_too_sure_where_spread_grows_with_the_mean():
 
 
 def silent(monkeypatch):
-    monkeypatch.setattr(gaussian, "discrete_gaussians", lambda stream, scale, count: [0] * count)
+    monkeypatch.setattr(additive, "discrete_gaussians", lambda stream, scale, count: [0] * count)
 
 
 @pytest.mark.parametrize("by_person", [False, True])
@@ -379,15 +378,18 @@ def test_expected_widths_are_those_that_come(subgroups):
     rng = np.random.default_rng(0)
     said, noise_of = rng.normal(5.0, 1.2, 8000), rng.normal(0.0, 1.1, 8000)
     evaluation = PrivateRegressionEvaluation(
-        target_bounds=(0, 10), largest_error=5.0, subgroups=subgroups, random_state=0
+        target_bounds=(0, 10), largest_error=5.0, subgroups=subgroups
     )
     expected = evaluation.expected_widths(8000, 1.2**2 / (1.2**2 + 1.1**2), deviation=1.63)
     members = None if subgroups is None else rng.choice(subgroups, 8000)
-    found = evaluation.evaluate(
-        Odd("first").fit(said, said), said[:, None], said + noise_of, subgroups=members
-    )
-    widths = {name: figure.width for name, figure in found.figures().items()}
-    assert widths == pytest.approx(expected, rel=0.35)
+    model, found = Odd("first").fit(said, said), []
+    for seed in range(7):  # the noise moves widths by some 15 % each time
+        evaluation.set_params(random_state=seed)
+        rows = said[:, None], said + noise_of
+        found.append(evaluation.evaluate(model, *rows, subgroups=members).figures())
+    for name, width in expected.items():
+        widths = [figures[name].width for figures in found]
+        assert np.median(widths) == pytest.approx(width, rel=0.25)
     with pytest.raises(ValueError, match="target_bounds must be"):
         PrivateRegressionEvaluation().expected_widths(100)
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skdp.budget import BudgetAccountant
-from skdp.mechanisms import additive as gaussian
+from skdp.mechanisms import additive
 from skdp.metrics import (
     PrivateCalibrationDisplay,
     PrivateEvaluation,
@@ -76,7 +76,7 @@ def test_tables_by_group_and_their_gaps():
 
 
 def test_the_gap_without_noise_is_that_of_the_rows(monkeypatch):
-    monkeypatch.setattr(gaussian, "discrete_gaussians", lambda stream, scale, count: [0] * count)
+    monkeypatch.setattr(additive, "discrete_gaussians", lambda stream, scale, count: [0] * count)
     result = PrivateEvaluation(1.0, **SETTINGS).evaluate(MODEL, X, Y, subgroups=SEX)
     right = MODEL.predict(X) == Y
     exact = right[SEX == "f"].mean() - right[SEX == "m"].mean()

@@ -11,8 +11,7 @@ from skdp.audit.runs import KeptLots
 from skdp.losses import LogisticLoss, OneVsRestLoss, SoftmaxLoss
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, record_releases
 from skdp.models import LinearModel, NetworkModel, ScaledUnits
-from skdp.plans import carry_out
-from skdp.plans import noisy_gradient as adaptive_clip
+from skdp.plans import carry_out, noisy_gradient
 from skdp.plans.carry_out import carry_out_noisy_gradient
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -76,7 +75,7 @@ def lengths(n=60, scale=1.0, seed=0):
 @pytest.fixture
 def large_marks(monkeypatch):
     """Make the count a large part of a release."""
-    monkeypatch.setattr(adaptive_clip, "SHARE", 0.4)
+    monkeypatch.setattr(noisy_gradient, "SHARE", 0.4)
 
 
 def test_the_noise_is_that_of_a_fixed_norm():
@@ -86,7 +85,7 @@ def test_the_noise_is_that_of_a_fixed_norm():
         plan = adaptive_plan(numbers=numbers)
         assert plan.event == fixed.event and plan.noise_multiplier == fixed.noise_multiplier == 1.0
         assert plan.sigma == 1.0 and fixed.sigma == 0.5
-        gap = math.sqrt(4.0 - 3.0 * adaptive_clip.SHARE)
+        gap = math.sqrt(4.0 - 3.0 * noisy_gradient.SHARE)
         assert plan.sensitivity == pytest.approx(gap if adjacency == "replace-one" else 1.0)
         whole = adaptive_plan(numbers=numbers, noise_multiplier=None, batch_size=60)
         exact = analytic_gaussian_sigma(1.0, 1e-5, whole.sensitivity * math.sqrt(40))
@@ -96,7 +95,7 @@ def test_the_noise_is_that_of_a_fixed_norm():
 def test_no_two_records_are_farther_apart_than_declared(monkeypatch):
     """Norm and distance of what records add, over a fine grid, with any count a model may claim."""
     for share in (0.01, 0.3, 0.9):
-        monkeypatch.setattr(adaptive_clip, "SHARE", share)
+        monkeypatch.setattr(noisy_gradient, "SHARE", share)
         bound = adaptive_contribution(0.5)
         angles = np.linspace(0.0, 2.0 * np.pi, 25)
         vectors = np.array(
@@ -118,7 +117,7 @@ def test_no_two_records_are_farther_apart_than_declared(monkeypatch):
 @pytest.mark.parametrize("quantile", [0.2, 0.5, 0.9])
 def test_the_norm_follows_the_quantile(quantile, monkeypatch):
     rows = lengths(2000, scale=30.0)
-    monkeypatch.setattr(adaptive_clip, "QUANTILE", quantile)
+    monkeypatch.setattr(noisy_gradient, "QUANTILE", quantile)
     numbers = replace(NUMBERS, n_rows=2000)
     plan = adaptive_plan(numbers=numbers, max_iter=100, batch_size=1000, max_grad_norm=1.0)
     (problem,) = plan.model.bind(rows)
@@ -144,7 +143,7 @@ def test_steps_shrink_as_the_norm_grows():
 
 @pytest.mark.parametrize("multiplier", [1e-6, 1e50])
 def test_the_norm_stays_within_its_range(multiplier, monkeypatch):
-    monkeypatch.setattr(adaptive_clip, "RATE", 1e10)
+    monkeypatch.setattr(noisy_gradient, "RATE", 1e10)
     for rows in (lengths(scale=1e100), lengths(scale=1e-100), np.zeros((60, 3))):
         plan = adaptive_plan(noise_multiplier=multiplier)
         (problem,) = plan.model.bind(rows)

@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 from skdp import PrivateLinearRegression, PrivateRidge
-from skdp.plans import moment_regression
-from skdp.plans import second_moments as row_norms
+from skdp.plans import moment_regression, second_moments
 from skdp.plans.moment_regression import blocks_of, sum_moments
 from skdp.plans.second_moments import row_blocks
 from skdp.preprocessing import DPPCA, DPStandardScaler
@@ -21,7 +20,7 @@ SIZES = [1, 15, 16, 17, 32, 33, 63, 64, 65, 129]
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):
-    monkeypatch.setattr(row_norms, "_BLOCK_ENTRIES", ENTRIES)
+    monkeypatch.setattr(second_moments, "_BLOCK_ENTRIES", ENTRIES)
     monkeypatch.setattr(moment_regression, "_BLOCK_ENTRIES", ENTRIES)
     monkeypatch.setattr(rows_of_solvers, "_BLOCK_ELEMENTS", ENTRIES)
 
@@ -78,7 +77,7 @@ def test_what_is_released_does_not_depend_on_blocks(model, monkeypatch):
     rng = np.random.default_rng(1)
     X, y = rng.uniform(-0.5, 0.5, (65, COLUMNS)), rng.uniform(-1.0, 1.0, 65)
     in_blocks = fit_frozen(model, X, y).trace
-    for module in (row_norms, moment_regression):
+    for module in (second_moments, moment_regression):
         monkeypatch.setattr(module, "_BLOCK_ENTRIES", 1 << 20)
     whole = fit_frozen(model, X, y, replayed=in_blocks).trace
     assert len(in_blocks.releases) == len(whole.releases)

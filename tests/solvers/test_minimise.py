@@ -9,8 +9,7 @@ from covering import pairs
 from sklearn.linear_model import LogisticRegression
 
 from skdp.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.solvers import RegularisedObjective, Rows, minimise
-from skdp.solvers import minimisers as _newton
+from skdp.solvers import RegularisedObjective, Rows, minimise, minimisers
 
 MARGIN_LOSSES = [LogisticLoss(), SmoothedHingeLoss(0.5), SmoothedHingeLoss(0.01)]
 
@@ -119,7 +118,7 @@ def test_gradients_alone_meet_the_tolerance_in_the_steps_that_are_proved(
 ):
     X, labels = PROBLEMS[name]
     rows = Rows.from_matrix(X, labels, 3.0, 0.5)
-    monkeypatch.setattr(_newton, "_MORE_STEPS", 0)
+    monkeypatch.setattr(minimisers, "_MORE_STEPS", 0)
     for penalty in (1e2, 1e-2):
         objective = RegularisedObjective(rows, loss, penalty)
         weights = minimise(objective, 1e-6, max_iter=0)

@@ -12,9 +12,7 @@ from skdp import config_context
 from skdp.audit.bounds import errors_above
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.exceptions import BudgetRequiredError, PrivacyWarning
-from skdp.mechanisms import additive as gaussian
-from skdp.mechanisms import additive as norm_exponential
-from skdp.mechanisms import record_releases
+from skdp.mechanisms import additive, record_releases
 from skdp.mechanisms.release import Release
 from skdp.preprocessing import (
     BooleanColumn,
@@ -227,8 +225,8 @@ def test_one_seed_gives_other_noise_to_other_terms(monkeypatch):
         drawn.append(stream.words(4).tobytes())
         return [0] * count
 
-    monkeypatch.setattr(norm_exponential, "discrete_laplaces", draw)
-    monkeypatch.setattr(gaussian, "discrete_gaussians", draw)
+    monkeypatch.setattr(additive, "discrete_laplaces", draw)
+    monkeypatch.setattr(additive, "discrete_gaussians", draw)
     terms = {"epsilon": 0.5, "delta": 1e-6, "mechanism": "gaussian", "random_state": 3}
     others = [
         {"epsilon": 0.6},
