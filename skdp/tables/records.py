@@ -39,7 +39,7 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray, inferred: Any = Non
         for name, value in estimator.get_params(deep=False).items()
         if name not in {"accountant", "random_state", "verbose"}
     }
-    about = describe((own, inferred))
+    about = describe(own) if inferred is None else describe((own, inferred))
     digest.update(f"{type(estimator).__name__}{about}{X.shape}".encode())
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     for part in (*parts, *others):
