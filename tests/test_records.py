@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, PrivateLinearRegression
+from skdp.exceptions import RowsChangedError
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.tables.records import Records
+from skdp.tables.row_sources import RowSource
 
 N_ROWS = 300
 NUMBERS = np.arange(N_ROWS)
@@ -80,3 +82,26 @@ def test_a_seed_is_tied_to_all_that_counts():
     other = Records(X, NUMBERS + 1)
     contexts = [records.context(model) for records in (plain, by_unit, other, Records(X))]
     assert len(set(contexts)) == 4
+
+
+class Careless(RowSource):
+    """Rows that say nothing of changes."""
+
+    def __init__(self, rows):
+        self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
+        self.row_bytes = 8.0 * rows.shape[1]
+
+    def read(self, start, stop):
+        return self.rows[start:stop].copy()
+
+
+def test_sources_that_do_not_look_for_changes_are_looked_at():
+    source = Careless(np.arange(12.0).reshape(6, 2))
+    source.check_rows()  # nothing was noted
+    source.note_rows()
+    source.check_rows()
+    source.rows[3, 1] += 1e-12
+    with pytest.raises(RowsChangedError):
+        source[np.array([1, 3])].check_rows()
+    source.rows[3, 1] = 7.0
+    source.check_rows()

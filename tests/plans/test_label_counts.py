@@ -14,7 +14,10 @@ from skdp import (
     OperaLogisticRegression,
 )
 from skdp.accounting import ObjectivePerturbationEvent, PLDAccountant
+from skdp.losses import LogisticLoss
 from skdp.mechanisms import RandomStream, analytic_gaussian_sigma, record_releases
+from skdp.models import LinearModel
+from skdp.plans.output_perturbation import OutputPerturbationPlan
 from skdp.plans.recalibration import count_labels, label_counts, label_weights
 from skdp.testing import replay_on_neighbour
 
@@ -146,3 +149,18 @@ def test_noise_of_counts_is_that_of_their_event(delta):
     # 1,500 draws; of the Laplace law the mean size is the scale.
     found = np.std(draws) if delta > 0.0 else np.mean(np.abs(draws))
     assert found == pytest.approx(plan.sigma, rel=0.16)
+
+
+def test_releases_beside_a_fit_are_found_by_their_label_alone():
+    counts = label_counts(1.0, 1e-6, "replace-one", 2)
+    other = replace(counts, label="of somebody else")
+    plan = OutputPerturbationPlan.build(
+        LinearModel(LogisticLoss(), 100, 2, 1, 0.5),
+        **{"penalty": 0.1, "adjacency": "replace-one", "epsilon": 1.0, "delta": 1e-6},
+        **{"solver": "newton", "max_iter": 9},
+    )
+    assert plan.named(counts.label) is None
+    assert replace(plan, before=(other,), after=(other,)).named(counts.label) is None
+    assert replace(plan, before=(other, counts)).named(counts.label) is counts
+    with pytest.raises(ValueError, match="names 2 releases"):
+        replace(plan, before=(counts,), after=(counts,)).named(counts.label)
