@@ -286,7 +286,7 @@ class ScalarFunctions:
     def tag(self) -> np.ndarray:
         """What compiled code knows these functions by."""
         digest = hashlib.sha256(repr(_code_of(self)).encode()).hexdigest()
-        # In tuples numba knows a type by its address: one that was freed could become another's.
+        # Numba knows it by its address in tuples: one that was freed could become another's.
         kept = _SEEN.setdefault(digest, self)
         return np.empty(0, dtype=[(digest, np.int8)]) if kept is self else kept.tag
 

@@ -64,10 +64,7 @@ def _as_kernels_take(X: Any, checked: bool = False) -> Any:
         # Duplicates would be squared one by one in the norm of their row.
         X = X.copy()
         X.sum_duplicates()
-    places = X.indices, X.indptr
-    if max(X.data.size, *X.shape) <= np.iinfo(np.int32).max:  # kernels are compiled for one type
-        places = tuple(part.astype(np.int32, copy=False) for part in places)
-    return kernel_view(X.data), *map(kernel_view, places)
+    return kernel_view(X.data), kernel_view(X.indices), kernel_view(X.indptr)
 
 
 def _as_scipy_has(matrix: Any, n_features: int) -> Any:
