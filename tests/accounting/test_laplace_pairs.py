@@ -118,6 +118,23 @@ def test_grids_enclose_the_pair_to_second_order(kind, rate, shift, aligned):
         assert gaps[1] <= gaps[0] / 8.0 and gaps[1] < 2e-2
 
 
+@pytest.mark.parametrize("kind", ["laplace", "remove", "add", "poisson-replace-one"])
+@pytest.mark.parametrize("shift", [60.0, 237.78, 900.0])
+@pytest.mark.parametrize("cells", [3, 8, 24, 64])
+def test_grids_from_below_hold_in_cells_of_any_length(kind, shift, cells):
+    """In cells of 80 nats rounding once hid that a curve falls inside."""
+    rate = 1.0 if kind == "laplace" else 0.3
+    pair = laplace_pair(kind, rate, shift)
+    step = pair.lattice / cells
+    lower = pair.optimistic_grid(step, 0.0, aligned=True)
+    for epsilon in pair.largest_loss - step * np.array([0.02, 0.3, 0.9, 1.5, 2.2]):
+        below = on_grid(*lower, step, pair.origin, epsilon)
+        exact = pair.profile(epsilon)[1]
+        assert below <= exact * (1 + 1e-12)
+        if kind == "laplace" and epsilon >= 0.0:
+            assert exact == pytest.approx(-math.expm1(0.5 * (epsilon - shift)), rel=1e-9)
+
+
 @pytest.mark.parametrize(("kind", "rate", "shift"), [CASES[3], CASES[5], CASES[6], CASES[8]])
 def test_grids_from_below_hold_at_the_smallest_losses(kind, rate, shift):
     pair = laplace_pair(kind, rate, shift)

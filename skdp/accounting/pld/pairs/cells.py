@@ -32,6 +32,8 @@ _ROUNDING = 1e-14  # relative to the terms of a mass, generously
 _MARGIN = 1e-9  # by which the lowered curve stays above zero, so that rounding cannot sink it
 _MOST_NEGATIVE = 2**13  # masses of a curve that is far from convex, and not worth a minorant
 _LARGEST_STRETCH = 300.0  # nats of losses whose masses under Q are compared at once
+# Nats of a cell: in longer ones rounding hides by how much a curve falls inside.
+_LARGEST_CELL = 30.0
 
 
 def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
@@ -42,7 +44,7 @@ def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
     inside = bool(np.any(nodes.falling > 0.0) or np.any(nodes.rising > 0.0))
     if not inside and nodes.below == 0.0:
         return nodes.masses
-    if step > _LARGEST_STRETCH:
+    if step > _LARGEST_CELL:
         return np.zeros(len(nodes.masses))
     masses = nodes.masses.copy()
     masses[0] = max(0.0, masses[0] * (1.0 - _ROUNDING) - nodes.below)
