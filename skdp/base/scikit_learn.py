@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         def __sklearn_clone__(self) -> Any: ...
 
     class MetaEstimatorMixin:
-        """What holds an estimator."""
+        """Estimators that hold another one."""
 
     class ClassifierMixin:
-        """What predicts labels."""
+        """Predictors of labels."""
 
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
             """Return the accuracy."""
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         def __sklearn_tags__(self) -> Any: ...
 
     class RegressorMixin:
-        """What predicts numbers."""
+        """Predictors of numbers."""
 
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
             """Return the coefficient of determination."""
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         def __sklearn_tags__(self) -> Any: ...
 
     class TransformerMixin:
-        """What makes rows of rows."""
+        """Transformers of rows."""
 
         def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
             """Fit, and return the transformed rows."""
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
         def __sklearn_tags__(self) -> Any: ...
 
     class OneToOneFeatureMixin:
-        """What keeps the names of columns."""
+        """Transformers that keep the names of columns."""
 
         def get_feature_names_out(self, input_features: Any = None) -> Any:
             """Return the names of columns."""
 
     class ClassNamePrefixFeaturesOutMixin(OneToOneFeatureMixin):
-        """What numbers its columns, behind the name of the class."""
+        """Transformers that number their columns behind the name of the class."""
 else:
     from sklearn.base import (
         BaseEstimator,
