@@ -153,7 +153,7 @@ class PrivateRelease(ChargesBudget, ABC):
             records = self._read(X, y, params)
             plan = self._plan(records)
             self._warn_of_delta(records)
-            spent = self._spent(plan, records)
+            spent = self._spent(plan, records.by_unit, records.assumptions)
             progress = FitProgress(self, self._public_steps(plan))
             self._charge(spent, progress)
             if self.verbose:
@@ -203,11 +203,11 @@ class PrivateRelease(ChargesBudget, ABC):
         """Return the number of records; None where it is private."""
         return int(records.n_rows)
 
-    def _spent(self, plan: Any, records: Any) -> PrivacySpent:
+    def _spent(self, plan: Any, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         """Return the record of what will be spent, with what is taken for granted of the rows."""
         spent = self._account(plan)
-        said = dict.fromkeys((*spent.assumptions, *records.assumptions))
-        unit = "group" if records.by_unit else spent.unit
+        said = dict.fromkeys((*spent.assumptions, *assumptions))
+        unit = "group" if by_unit else spent.unit
         return replace(spent, unit=unit, assumptions=tuple(said))
 
     def _record_of(

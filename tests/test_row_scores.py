@@ -50,7 +50,7 @@ def asked(model, name):
         if hasattr(table, "dask") and not hasattr(table, "chunks"):
             n = len(table)
         width = np.asarray(method(few)).reshape(1, -1).shape[1]
-        judged = Judged(n, None, rows=table, ask=method, way=way, truth=np.zeros(n))
+        judged = Judged(table, np.zeros(n), ask=method, way=way)
         return ask_model(judged, width)
 
     return scores

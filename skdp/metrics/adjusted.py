@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import Adjacency, DeclaredParameters, check_integer, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, MetaEstimatorMixin
-from skdp.metrics.base import Judged, claims_of
+from skdp.metrics.base import claims_of
 from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.plans.scores import log_odds
@@ -136,9 +136,8 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
-        about = self._about(self.estimator)[0]
-        table = Judged(n_samples, about, groups, claims_of(self.estimator))
-        return self._spent(self._plan(table), table)
+        plan = self._plan_about(n_samples, self._about(self.estimator)[0])
+        return self._spent(plan, groups, claims_of(self.estimator))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return labels.
@@ -237,7 +236,7 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
         )
 
     def _result(
-        self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent
+        self, plan: ReleasePlan, records: Any, released: ScoreTables, spent: PrivacySpent
     ) -> Self:
         self.estimator_, self.classes_ = self.estimator, released.classes
         self._learn(released)

@@ -26,9 +26,10 @@ from skdp.reporting.steps import classify_step
 from skdp.running import around_runs
 from skdp.tables.inputs import refuse_masked, refuse_times, validate_column
 from skdp.tables.places import Columns, counted, read_each, taken_for_granted, without_rows
+from skdp.tables.records import Records
 from skdp.tables.row_scores import Probe, Way, ask_rows, probe
 from skdp.tables.row_sources import in_blocks, source_of
-from skdp.tables.units import Units, units_of
+from skdp.tables.units import units_of
 
 _WAY_OUT = (
     "An evaluation needs scores of which each is a function of one row and the model. Take a step "
@@ -122,29 +123,16 @@ _ARITHMETIC = (
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Rows, and how to ask a public model about them; without rows, the public numbers alone."""
+class Judged(Records):
+    """Records with the subgroup of each row, and how to ask a public model about them."""
 
-    n_rows: int  # of persons, where rows have ids
-    about: Any  # what is public of the model or of targets
-    by_unit: bool = False
-    claims: tuple[str, ...] = ()
-    rows: Any = None
+    members: Any = None  # places on the declared list
+    about: Any = None  # what is public of the model or of targets
     ask: Any = None
     way: Any = None
-    truth: Any = None
-    members: Any = None
-    units: Units | None = None
-    beside: Columns | None = None
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted of the rows and of the model."""
-        who = "persons, of whom each id in groups= is one," if self.by_unit else "rows"
-        return (f"the number of {who} is public", *self.claims)
 
     def check_rows(self) -> None:
-        """Refuse columns that are not what they were when they were checked."""
+        """Refuse columns that are not what they were; rows are read once."""
         if self.beside is not None:
             self.beside.check_rows()
 
@@ -198,6 +186,10 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         """Return what is public of the model or of targets, and its method to ask, or refuse it."""
 
     @abstractmethod
+    def _plan_about(self, n_rows: int, about: Any) -> Any:
+        """Return the plan for a public number of records."""
+
+    @abstractmethod
     def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
         """Return labels or targets as figures need them."""
 
@@ -236,23 +228,27 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         y, subgroups, groups = columns.found
         truth = validate_column(y)
         _check_lengths(X, truth, subgroups, groups)
-        truth = self._encode(truth, about)
+        targets = self._encode(truth, about)
         members = self._members(subgroups, truth.size)
         units = None if groups is None else units_of(groups)
         way, claims = examine_model(model, ask, X)
         return Judged(
-            n_rows=truth.size if units is None else units.n_units,
+            *(X, targets),
+            units=units,
+            assumptions=(*claims, *where),
+            beside=columns,
+            members=members,
             about=about,
-            by_unit=units is not None,
-            claims=(*claims, *where),
-            rows=X,
             ask=ask,
             way=way,
-            truth=truth,
-            members=members,
-            units=units,
-            beside=columns,
         )
+
+    def _plan(self, records: Judged) -> Any:
+        return self._plan_about(records.n_rows, records.about)
+
+    def _spent(self, plan: Any, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
+        who = "persons, of whom each id in groups= is one," if by_unit else "rows"
+        return super()._spent(plan, by_unit, (f"the number of {who} is public", *assumptions))
 
     def _members(self, given: Any, n_rows: int) -> np.ndarray:
         """Return the place of each row's subgroup on the declared list."""
@@ -310,9 +306,9 @@ def _check_lengths(X: Any, y: np.ndarray, *others: Any) -> None:
         raise ValueError("X, y, subgroups and groups must have one entry for each row.") from None
 
 
-def ask_model(table: Judged, width: int) -> np.ndarray:
+def ask_model(records: Judged, width: int) -> np.ndarray:
     """Return what a model says of rows, as so many finite numbers of each; nobody hears it."""
-    ask = partial(ask_rows, partial(numbers_of, table.ask), way=table.way)
+    ask = partial(ask_rows, partial(numbers_of, records.ask), way=records.way)
 
     def read(rows: Any) -> np.ndarray:
         source = source_of(rows, converted=False)
@@ -320,8 +316,8 @@ def ask_model(table: Judged, width: int) -> np.ndarray:
 
     try:
         with around_runs():
-            (raw,) = read_each([(read, table.rows)])
-        sound = raw.shape == (table.truth.size, width)
+            (raw,) = read_each([(read, records.X)])
+        sound = raw.shape == (len(records.targets), width)
     except RowsChangedError:
         raise
     except (Exception, SystemExit):

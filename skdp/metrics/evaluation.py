@@ -67,10 +67,10 @@ class ScoresRows(EvaluatesModel):
     def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
         return encode_labels(truth, about[0])[1]
 
-    def _plan(self, table: Judged) -> ReleasePlan:
-        (classes, probabilities), subgroups = table.about, self._given("subgroups")
+    def _plan_about(self, n_rows: int, about: Any) -> ReleasePlan:
+        (classes, probabilities), subgroups = about, self._given("subgroups")
         return ReleasePlan.build(
-            *(self.epsilon, self.delta, self._relation, table.n_rows, classes),
+            *(self.epsilon, self.delta, self._relation, n_rows, classes),
             thresholds=self._thresholds(),
             n_bins=self.n_bins,
             score_values=self._given("score_values"),
@@ -78,13 +78,13 @@ class ScoresRows(EvaluatesModel):
             probabilities=probabilities,
         )
 
-    def _use_rows(self, plan: ReleasePlan, table: Judged, progress: FitProgress) -> ScoreTables:
+    def _use_rows(self, plan: ReleasePlan, records: Judged, progress: FitProgress) -> ScoreTables:
         many = len(plan.classes) > 2
-        raw = ask_model(table, len(plan.classes) if many or plan.probabilities else 1)
+        raw = ask_model(records, len(plan.classes) if many or plan.probabilities else 1)
         # One column of scores for each table, and the class of the largest.
         scores, predicted = raw if plan.probabilities else expit(raw), raw.argmax(axis=1)
         scores = scores if many else scores[:, -1:]
-        used, units = [table.truth, table.members, predicted], table.units
+        used, units = [records.targets, records.members, predicted], records.units
         weights = None if units is None else UNIT // units.counts[units.codes]
         used += [] if weights is None else [weights]
         inferred = plan.event, plan.adjacency
@@ -232,8 +232,7 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
         check_real("prevalence", prevalence, above=0.0, below=1.0)
         check_real("auc", auc, above=0.5, below=1.0)
         classes = np.arange(2 if self.classes is None else len(self.classes))
-        table = Judged(n, (classes, True))
-        plan = self._plan(table)
+        plan = self._plan_about(n, (classes, True))
         distance = np.sqrt(2.0) * float(ndtri(auc))
         sides = ((-0.5, 1.0 - prevalence), (0.5, prevalence))
         centres = [logit(prevalence) + side * distance**2 for side, _ in sides]
@@ -250,7 +249,7 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
         confusions = None if plan.shape()[1] == 1 else np.zeros((1, *plan.shape()[1:2] * 2))
         offsets = None if plan.search is None else np.zeros((*plan.shape()[:2], 2))
         tables = plan.assemble(fine, plan.coarsen(fine), confusions, offsets)
-        result = self._result(plan, table, tables, self._spent(plan, table))
+        result = self._result(plan, None, tables, self._account(plan))
         expected = result.of(label=None if confusions is None else 1)
         return {name: getattr(expected, name).width for name in FIGURES[:-1]}
 
@@ -272,6 +271,6 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
         return tuple(float(at) for at in self.thresholds)
 
     def _result(
-        self, plan: ReleasePlan, table: Judged, released: ScoreTables, spent: PrivacySpent
+        self, plan: ReleasePlan, records: Any, released: ScoreTables, spent: PrivacySpent
     ) -> PrivateEvaluationResult:
         return PrivateEvaluationResult(released, spent, 0.95, released.thresholds[0])

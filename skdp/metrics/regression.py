@@ -163,8 +163,8 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
         self._check_parameters()
         n = check_integer("n", n, at_least=1)
         check_real("r2", r2, above=0.0, below=1.0)
-        table = Judged(n, self._scale(None))
-        bounds, plan = table.about[0], self._plan(table)
+        about = self._scale(None)
+        bounds, plan = about[0], self._plan_about(n, about)
         wide = (bounds[1] - bounds[0]) / 6.0
         if deviation is not None:
             wide = check_real("deviation", deviation, above=0.0)
@@ -177,7 +177,7 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
         # Subgroups are alike: each has its share of the first one's sums and counts.
         shares = (part[:1] * (n / truth.size / len(names) / UNIT) for part in exact)
         tables = plan.assemble(*(np.repeat(part, len(names), axis=0) for part in shares))
-        figures = self._result(plan, table, tables, self._spent(plan, table)).figures()
+        figures = self._result(plan, None, tables, self._account(plan)).figures()
         return {name: figure.width for name, figure in figures.items()}
 
     def _about(self, model: Any) -> tuple[Any, Callable[..., Any]]:
@@ -194,26 +194,27 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
         return read_numbers(truth)
 
-    def _plan(self, table: Judged) -> ErrorPlan:
-        bounds, largest = table.about
+    def _plan_about(self, n_rows: int, about: Any) -> ErrorPlan:
+        bounds, largest = about
         return ErrorPlan.build(
-            *(self.epsilon, self.delta, self._relation, table.n_rows),
+            *(self.epsilon, self.delta, self._relation, n_rows),
             bounds=bounds,
             largest_error=largest,
             n_bins=self.n_bins,
             subgroups=None if self.subgroups is None else tuple(self.subgroups),
         )
 
-    def _use_rows(self, plan: ErrorPlan, table: Judged, progress: FitProgress) -> ErrorTables:
-        predicted, units = ask_model(table, 1)[:, 0], table.units
-        used = [table.truth, predicted, table.members] + ([] if units is None else [units.codes])
+    def _use_rows(self, plan: ErrorPlan, records: Judged, progress: FitProgress) -> ErrorTables:
+        predicted, units = ask_model(records, 1)[:, 0], records.units
+        truth, members = records.targets, records.members
+        used = [truth, predicted, members] + ([] if units is None else [units.codes])
         inferred = plan.event, plan.adjacency, plan.bounds, plan.largest_error
         context = fit_context(self, *used, inferred=inferred)
         stream = resolve_random_state(self.random_state, context)
-        return plan.release(plan.count(table.truth, predicted, units, table.members), stream)
+        return plan.release(plan.count(truth, predicted, units, members), stream)
 
     def _result(
-        self, plan: ErrorPlan, table: Judged, released: ErrorTables, spent: PrivacySpent
+        self, plan: ErrorPlan, records: Any, released: ErrorTables, spent: PrivacySpent
     ) -> PrivateRegressionResult:
         return PrivateRegressionResult(released, spent, 0.95)
 

@@ -273,11 +273,6 @@ class Table(Records):
     prepared: Any = None  # what the search knows, and runs do not
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows, or of units."""
-        return len(self.targets) if self.units is None else self.units.n_units
-
-    @property
     def n_features(self) -> int:
         """Number of columns."""
         return n_columns(self.X)

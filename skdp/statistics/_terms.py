@@ -22,7 +22,7 @@ from skdp.preprocessing import BooleanColumn, CategoricalColumn, NumericColumn, 
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import import_pandas, refuse_container, series_cells
 from skdp.statistics.noise import Plan, plan_noise
-from skdp.tables.places import read_each, taken_for_granted
+from skdp.tables.records import Records
 
 
 def cells_of(column: Any) -> np.ndarray:
@@ -133,18 +133,6 @@ _ARITHMETIC = (
 )
 
 
-class _Cells(NamedTuple):
-    """The number of records, which add-remove takes for private, and a number for each cell."""
-
-    n_rows: int
-    columns: list[np.ndarray]
-    assumptions: tuple[str, ...]
-    by_unit: bool = False
-
-    def check_rows(self) -> None:
-        """Do nothing: what is used of the cells is in memory."""
-
-
 class Noisy(NamedTuple):
     """What was released, by which plan, and its record."""
 
@@ -200,18 +188,15 @@ class Terms(PrivateRelease):
             )
         check_real("confidence", self.confidence, at_least=1e-12, at_most=1.0 - 1e-12)
 
-    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> _Cells:
-        """Read columns by the functions `X`; each row is read once for all of them."""
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Records:
+        """Read columns by the functions `X`."""
         asked = zip(X, params.values(), strict=True)
-        found = read_each([(partial(_read, read), column) for read, column in asked])
-        if len(set(map(len, found))) > 1:
-            raise ValueError("columns must have one cell for each record, all of one length.")
-        return _Cells(len(found[0]), found, taken_for_granted(*params.values()))
+        return Records.read_columns([(partial(_read, read), column) for read, column in asked])
 
-    def _public_rows(self, table: _Cells) -> int | None:
-        return table.n_rows if self.adjacency == "replace-one" else None
+    def _public_rows(self, records: Records) -> int | None:
+        return records.n_rows if self.adjacency == "replace-one" else None
 
-    def _plan(self, table: _Cells) -> Any:
+    def _plan(self, records: Records) -> Any:
         return self._build()
 
     def _account(self, plan: Any) -> PrivacySpent:
@@ -227,10 +212,10 @@ class Terms(PrivateRelease):
         bound = self._bound_accountant
         charge(self.accountant, spent, self.owner, parameters=parameters, bound=bound)
 
-    def _use_rows(self, plan: Any, table: _Cells, progress: FitProgress) -> Any:
-        return self._use(plan, *table.columns)
+    def _use_rows(self, plan: Any, records: Records, progress: FitProgress) -> Any:
+        return self._use(plan, *records.X)
 
-    def _result(self, plan: Any, table: _Cells, released: Any, spent: PrivacySpent) -> Noisy:
+    def _result(self, plan: Any, records: Records, released: Any, spent: PrivacySpent) -> Noisy:
         return Noisy(released, plan, spent)
 
     # For plans, and for the use of columns.

@@ -8,7 +8,7 @@ import itertools
 import os
 import pickle
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from skdp.tables.inputs import canonical_rows, validate_rows
-from skdp.tables.places import Columns, taken_for_granted
+from skdp.tables.places import Columns, Read, read_each, taken_for_granted
 from skdp.tables.row_sources import RowSource
 from skdp.tables.units import Units, units_of
 
@@ -133,8 +133,8 @@ NO_LABELS = "no_validation"
 class Records:
     """Valid rows, their targets, whose they are and how often each counts.
 
-    Rows are in memory, or a source of them. Plans see the public numbers alone, until their charge
-    is paid; then models are bound to the records.
+    Rows are in memory, or a source of them, or a list of columns. Plans see the public numbers
+    alone, until their charge is paid; then models are bound to the records.
     """
 
     X: Any
@@ -169,10 +169,21 @@ class Records:
         weights = None if units is None else units.weights(most)
         return cls(canonical_rows(rows), targets, labels, units, weights, assumptions, beside)
 
+    @classmethod
+    def read_columns(cls, asked: Sequence[tuple[Read, Any]]) -> Self:
+        """Return what functions read in columns; each row is read once for all of them."""
+        found = read_each(asked)
+        if len(set(map(len, found))) > 1:
+            raise ValueError("columns must have one cell for each record, all of one length.")
+        return cls(found, assumptions=taken_for_granted(*(column for _, column in asked)))
+
     @property
     def n_rows(self) -> int:
         """Number of records, which is public: of rows, or of units, whose rows are not counted."""
-        return int(self.X.shape[0]) if self.units is None else self.units.n_units
+        if self.units is not None:
+            return self.units.n_units
+        rows = self.X if self.targets is None else self.targets
+        return len(rows[0]) if isinstance(rows, list) else int(rows.shape[0])
 
     @property
     def n_features(self) -> int:
