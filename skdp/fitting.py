@@ -217,20 +217,25 @@ class PrivateRelease(ChargesBudget, ABC):
         mechanism: str,
         assumptions: tuple[str, ...],
         released: tuple[str, ...],
+        *,
+        epsilon: float | None = None,
+        accountant: str = "pld",
         arithmetic: str = REAL_NUMBERS,
+        by_unit: bool = False,
     ) -> PrivacySpent:
-        """Return the record of an event."""
+        """Return the record of an event; an epsilon of None is the one that was asked for."""
         return PrivacySpent(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            adjacency=adjacency,
-            event=event,
-            accountant="pld",
-            mechanism=mechanism,
-            assumptions=assumptions,
-            released=released,
-            seeded=is_seeded(self.random_state),
-            arithmetic=arithmetic,
+            float(self.epsilon) if epsilon is None else epsilon,
+            float(self.delta),
+            adjacency,
+            event,
+            accountant,
+            mechanism,
+            assumptions,
+            released,
+            is_seeded(self.random_state),
+            arithmetic,
+            "group" if by_unit else "row",
         )
 
     def _charge(self, spent: PrivacySpent, progress: FitProgress) -> None:

@@ -19,12 +19,12 @@ from support import rows
 from threadpoolctl import threadpool_limits
 
 from skdp import DPSGDClassifier, OperaLogisticRegression
-from skdp.estimators import _calibrated
 from skdp.mechanisms import record_releases
 from skdp.metrics import PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.metrics.base import Judged, ask_model, examine_model
 from skdp.model_selection import make_row_scorer
 from skdp.models import network_scores
+from skdp.plans import recalibration
 from skdp.plans.recalibration import score_rows
 from skdp.tables.row_scores import BLOCK_ROWS, Way, ask_rows, probe
 
@@ -63,7 +63,7 @@ def classified(model, name="predict_proba", labels=Y):
 def network(table):
     rng = np.random.default_rng(0)
     coefs = [rng.normal(size=(D, 24)), rng.normal(size=(24, 3))]
-    scores = _calibrated._alone(
+    scores = recalibration._alone(
         lambda part: network_scores(part, coefs, [np.zeros(24), np.ones(3)], "tanh"), table
     )
     return scores(table)

@@ -29,7 +29,7 @@ from skdp.base.parameters import (
 from skdp.base.scikit_learn import BaseEstimator
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
 from skdp.losses.base import Loss
-from skdp.mechanisms.random_stream import RandomStream, is_seeded
+from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.models.protocol import refuse_unstated
 from skdp.plans.coefficient_noise import coefficient_noise
@@ -268,19 +268,11 @@ class PrivateModel(PrivateFit, BaseEstimator):
             # Of networks a unit has as many places as any other, whatever its number of rows.
             padded = "network" in plan.model.facts
             records = records.draw(stream.spawn("rows of units"), self._drawn, padded)
-        records = self._weigh_rows(plan, records, stream)
-        released = self._carry_out(plan, records, stream, progress)
-        return self._finish(plan, released, records, stream)
-
-    def _finish(
-        self, plan: Any, released: np.ndarray, records: Records, stream: RandomStream
-    ) -> Any:
-        """Return what is released at last; records are those that were used."""
-        return released
-
-    def _weigh_rows(self, plan: Any, records: Records, stream: RandomStream) -> Records:
-        """Return the records with what their rows count beside their units' shares."""
-        return records
+        for release in plan.before:
+            records = release.weigh(records, plan.model, stream)
+        weights = self._carry_out(plan, records, stream, progress)
+        told = (release.tell(weights, records, plan.model, stream) for release in plan.after)
+        return weights, *told
 
     def _carry_out(
         self, plan: Any, records: Records, stream: RandomStream, progress: FitProgress
@@ -292,8 +284,9 @@ class PrivateModel(PrivateFit, BaseEstimator):
             lots["units"] = records.units
         return carry_out(plan, records.bind(plan.model), stream, progress.steps_done, **lots)
 
-    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
-        for name, value in zip(self._weights(plan.model), plan.model.unpack(released), strict=True):
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
+        weights = plan.model.unpack(released[0])  # what came after the plan's own follows
+        for name, value in zip(self._weights(plan.model), weights, strict=True):
             setattr(self, name, value)
         # In units of `coef_`: what multiplies that multiplies this.
         self._coef_noise_ = coefficient_noise(plan)
@@ -305,25 +298,21 @@ class PrivateModel(PrivateFit, BaseEstimator):
         refuse_unstated(plan, *Plan.__annotations__)
         by_unit = plan.model.by_unit
         continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
-        return PrivacySpent(
+        assumptions = (
+            f"rows are clipped to the public norm data_norm={self._row_bound:g}",
+            f"the number of {'units' if by_unit else 'rows'}, the columns and all parameters are "
+            "public",
+            *(self._about_units() if by_unit else ()),
+            self._about_targets(),
+            *assumptions,
+        )
+        released = (*self._weights(plan.model), *self._public)
+        return self._record_of(
+            *(plan.event, plan.adjacency, mechanism, assumptions, released),
             epsilon=epsilon,
-            delta=float(self.delta),
-            adjacency=plan.adjacency,
-            event=plan.event,
             accountant=accountant,
-            mechanism=mechanism,
-            assumptions=(
-                f"rows are clipped to the public norm data_norm={self._row_bound:g}",
-                f"the number of {'units' if by_unit else 'rows'}, the columns and all parameters "
-                "are public",
-                *(self._about_units() if by_unit else ()),
-                self._about_targets(),
-                *assumptions,
-            ),
-            released=(*self._weights(plan.model), *self._public),
-            seeded=is_seeded(self.random_state),
             arithmetic=DISCRETE_NOISE if plan.grid > 0.0 else continuous,
-            unit="group" if by_unit else "row",
+            by_unit=by_unit,
         )
 
     def _about_units(self) -> tuple[str, ...]:

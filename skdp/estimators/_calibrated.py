@@ -13,8 +13,7 @@ from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import Calibrate, check_choice, check_real, parameter, released
 from skdp.estimators._base import PrivateModel
 from skdp.estimators._mixins import PrivateClassifierMixin
-from skdp.mechanisms.random_stream import RandomStream
-from skdp.models import network_scores, with_class_weights
+from skdp.models import with_class_weights
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.protocol import leave_room
 from skdp.plans.recalibration import (
@@ -22,17 +21,9 @@ from skdp.plans.recalibration import (
     LABEL_COUNTS,
     SCORES_BY_LABEL,
     SHARE,
-    count_labels,
-    count_scores,
     label_counts,
-    label_weights,
     plan_with_table,
-    release_line,
-    score_rows,
 )
-from skdp.tables.records import Records
-from skdp.tables.row_scores import ask_rows, probe
-from skdp.tables.row_sources import map_rows
 
 
 class CalibratedMixin(PrivateModel):
@@ -90,7 +81,8 @@ class CalibratedMixin(PrivateModel):
         fixed = self.noise_multiplier is not None
         target = None if fixed else numbers.target_epsilon
         try:
-            return plan_with_table(build, numbers, target, _share(model))
+            counted = {"most": self._most, "with_intercept": self.fit_intercept}
+            return plan_with_table(build, numbers, target, _share(model), **counted)
         except ValueError:
             if self.calibrate == "private":
                 raise
@@ -108,34 +100,9 @@ class CalibratedMixin(PrivateModel):
         )
         return replace(spent, mechanism=f"{spent.mechanism}; then {table}")
 
-    def _finish(self, plan: Any, released: np.ndarray, records: Records, stream: Any) -> Any:
-        """Return the weights, and the intercept and slope that a noisy table tells."""
-        scores = plan.named(SCORES_BY_LABEL)
-        if scores is None:
-            return released, (0.0, 1.0)
-        X, weights = records.X, records.row_weight
-        model, unpacked = plan.model, plan.model.unpack(released)
-        if "network" in model.facts:
-            coefs, intercepts = unpacked
-            rest = {"coefs": coefs, "intercepts": intercepts, "activation": model.activation}
-            score: Any = _alone(partial(network_scores, **rest), X)
-        else:
-            coef, intercept = unpacked
-            score = partial(score_rows, coef=coef, intercept=intercept)
-        if weights is not None and model.by_unit:
-            weights = weights / self._most  # what a unit counts is at most 1 in the table
-        if model.class_weights is not None:  # probabilities are to be of the weighted table
-            share = np.array(model.class_weights) / max(model.class_weights)
-            weights = share[records.targets] * (1.0 if weights is None else weights)
-        with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
-            tables = map_rows(partial(_count, score), X, records.targets, weights)
-        table = np.sum(tables, axis=0)  # of exact counts
-        with_intercept = self.fit_intercept and model.n_outputs == 1
-        return released, release_line(table, scores, stream.spawn("scores"), with_intercept)
-
-    def _publish(self, plan: Any, records: Records, released: Any, spent: PrivacySpent) -> None:
-        weights, self.calibration_ = released
-        super()._publish(plan, records, weights, spent)
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
+        super()._publish(plan, records, released, spent)
+        self.calibration_ = released[1] if len(released) > 1 else (0.0, 1.0)
         self._fold(plan, *self.calibration_)
 
     def _fold(self, plan: Any, intercept: float, slope: float) -> None:
@@ -147,15 +114,6 @@ class CalibratedMixin(PrivateModel):
             else:
                 setattr(self, name, slope * weights + shift)
         self._coef_noise_ = self._coef_noise_ * slope
-
-
-def _alone(score: Any, X: Any) -> Any:
-    """Return a function of rows that scores each by itself, to the last bit."""
-    return partial(ask_rows, score, way=probe(score, X).way)
-
-
-def _count(score: Any, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    return count_scores(score(X), targets, weights)
 
 
 def _share(model: Any) -> float:
@@ -220,7 +178,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
         if not isinstance(self.prevalence, str):
             return build(numbers)
         target = float(self.epsilon), float(self.delta)
-        counts = label_counts(*target, self.adjacency, numbers.n_classes)
+        counts = label_counts(*target, self.adjacency, numbers.n_classes, self._most)
         return leave_room(build, numbers, before=(counts,))
 
     def _record(
@@ -231,17 +189,6 @@ class ClassWeightMixin(PrivateClassifierMixin):
             epsilon, accountant = float(self.epsilon), plan.accountant
             mechanism = f"a noisy count of labels ({count.words}); then {mechanism}"
         return super()._record(plan, epsilon, accountant, mechanism, *about)
-
-    def _weigh_rows(self, plan: Any, records: Records, stream: RandomStream) -> Records:
-        records = super()._weigh_rows(plan, records, stream)
-        release = plan.named(LABEL_COUNTS)
-        if release is None:
-            return records
-        shares, targets = records.row_weight, records.targets
-        parts = None if shares is None else shares / self._most
-        counts = count_labels(targets, max(2, plan.model.n_outputs), parts)
-        noisy = release.make(counts, stream.spawn(LABEL_COUNTS).spawn("noise"))
-        return records.weigh(label_weights(noisy, release.sigma)[targets])
 
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes, labels = super()._encode_targets(y)

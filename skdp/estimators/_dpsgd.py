@@ -140,7 +140,7 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
         )
         return self._set_execution(build_dpsgd(model, numbers, choices))
 
-    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
         self.noise_multiplier_ = plan.noise_multiplier
 

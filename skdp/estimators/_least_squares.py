@@ -110,12 +110,12 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
         return plan.carry_out(records.bind(plan), stream, progress.steps_done)
 
     def _publish(
-        self, plan: RegressionPlan, records: Records, released: np.ndarray, spent: PrivacySpent
+        self, plan: RegressionPlan, records: Records, released: Any, spent: PrivacySpent
     ) -> None:
         super()._publish(plan, records, released, spent)
         middle, half = scale_of(self._fitted_bounds)
-        *_, center, scale = released
-        weights = half * released[:-2]
+        *weights, center, scale = released[0]
+        weights = half * np.array(weights)
         self.coef_ = weights[: plan.n_features] / plan.units.data_norm
         self.center_, self.scale_ = float(middle + half * center), float(half * scale)
         self.intercept_ = self.center_ + float(weights[plan.n_features :].sum()) * plan.constant
@@ -290,10 +290,10 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         return plan.carry_out(records.bind(plan), stream)
 
     def _publish(
-        self, plan: MomentPlan, records: Records, released: np.ndarray, spent: PrivacySpent
+        self, plan: MomentPlan, records: Records, released: Any, spent: PrivacySpent
     ) -> None:
         super()._publish(plan, records, released, spent)
-        self.second_moments_, self._units = plan.read(released), plan.units
+        self.second_moments_, self._units = plan.read(released[0]), plan.units
         penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
         self._set_solution(penalty, list(range(plan.n_features)))
 

@@ -141,7 +141,7 @@ class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
             return "the label set was read from y and is taken to be public"
         return "the label set classes= is public"
 
-    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
         self.classes_ = records.labels
 

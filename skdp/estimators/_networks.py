@@ -197,7 +197,7 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         spent = super()._record(plan, *about)
         return replace(spent, arithmetic=_ARITHMETIC) if "network" in plan.model.facts else spent
 
-    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
             delattr(self, name)
         super()._publish(plan, records, released, spent)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-import numpy as np
-
 from skdp.accounting import Accountant
 from skdp.accounting.accountants import resolve_accountant
 from skdp.accounting.privacy_spent import PrivacySpent
@@ -138,7 +136,7 @@ class NoisyGradientModel(PrivateModel):
     def _public_steps(self, plan: NoisyGradientPlan) -> int:
         return plan.steps
 
-    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
         self.n_iter_ = plan.steps
 

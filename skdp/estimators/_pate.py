@@ -354,22 +354,15 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
 
     def _account(self, plan: VotePlan) -> PrivacySpent:
         accountant = PLDAccountant(adjacency=plan.adjacency).compose(plan.event)
-        return PrivacySpent(
+        labels = "read from y" if self.classes is None else "classes="
+        return self._record_of(
+            plan.event,
+            plan.adjacency,
+            f"PATE: {plan.describe()} (Papernot et al. 2017, 2018, without data-dependent bounds; "
+            "docs/proofs/pate.md)",
+            (f"the label set {labels} is public", *ASSUMPTIONS),
+            self._public,
             epsilon=self._claim(accountant.epsilon(self.delta)),
-            delta=float(self.delta),
-            adjacency=plan.adjacency,
-            event=plan.event,
-            accountant="pld",
-            mechanism=(
-                f"PATE: {plan.describe()} (Papernot et al. 2017, 2018, without data-dependent "
-                "bounds; docs/proofs/pate.md)"
-            ),
-            assumptions=(
-                f"the label set {'read from y' if self.classes is None else 'classes='} is public",
-                *ASSUMPTIONS,
-            ),
-            released=self._public,
-            seeded=is_seeded(self.random_state),
         )
 
     def _use_rows(self, plan: VotePlan, school: School, progress: FitProgress) -> Any:

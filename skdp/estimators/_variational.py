@@ -165,11 +165,11 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
     def _weights(self, model: Model) -> tuple[str, ...]:
         return "coef_", "intercept_", "coef_std_", "intercept_std_"
 
-    def _publish(self, plan: Any, records: Any, released: np.ndarray, spent: PrivacySpent) -> None:
+    def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
         self.noise_multiplier_ = plan.noise_multiplier
         if self.noise_aware:
-            means, curvatures = plan.model.split(released)
+            means, curvatures = plan.model.split(released[0])
             learns_prior = self.prior_precision == "auto"
             posterior = account_for_noise(plan, means, curvatures, learns_prior)
             values = plan.model.in_user_units(*posterior)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -62,12 +62,12 @@ class Release:
     grid: float = 0.0  # of values and noise; 0 for continuous noise
 
     @classmethod
-    def integers(cls, label: str, l1: int, l2_squared: int, unit: int, **others: Any) -> Release:
+    def integers(cls, label: str, l1: int, l2_squared: int, unit: int, **others: Any) -> Self:
         """Return a sum of integers, or of real numbers with a `unit` of 0."""
         return cls(label, math.sqrt(l2_squared) * ROUND_UP, l1, unit, **others)
 
     @classmethod
-    def shares(cls, label: str, adjacency: Adjacency, unit: int = 1) -> Release:
+    def shares(cls, label: str, adjacency: Adjacency, unit: int = 1) -> Self:
         """Return a sum to which records add numbers of at least 0 that sum to `unit` at most.
 
         A `unit` of 0 stands for real numbers that sum to 1 at most.
@@ -121,13 +121,17 @@ class Release:
             multiplier *= math.sqrt(self.times) * ROUND_UP
         return self.continuous(multiplier)
 
+    def at_once(self, count: int) -> Self:
+        """Return several vectors with Gaussian noise as one."""
+        return replace(self, l2=self.l2 * math.sqrt(count), times=1)
+
     def achieved_epsilon(self, epsilon: float, delta: float) -> float:
         """Return the epsilon of all vectors with such noise, at most the one that was asked for."""
         total = self.sigma / math.sqrt(self.times)
         # The noise is certified for the target; the inverse may round up beyond it.
         return min(analytic_gaussian_epsilon(total, delta, self.l2), epsilon)
 
-    def on_grid(self, multiplier: float, count: int) -> Release:
+    def on_grid(self, multiplier: float, count: int) -> Self:
         """Return `count` numbers, rounded to a grid, with discrete Gaussian noise.
 
         Rounding moves each number by at most half a step, so that it adds ``grid * sqrt(count)`` to
@@ -136,7 +140,7 @@ class Release:
         moved, scale, grid = scale_on_grid(self.l2, multiplier, count)
         return replace(self, l2=moved, scale=scale, grid=grid)
 
-    def without_delta(self, epsilon: float, count: int, discrete: bool) -> Release:
+    def without_delta(self, epsilon: float, count: int, discrete: bool) -> Self:
         """Return `count` numbers with noise that costs epsilon; Theorems 1 and 2 of the proofs.
 
         It has a norm-exponential law over all numbers, or is discrete Laplace on a grid, for which

@@ -280,7 +280,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     def _account(self, plan: Any) -> PrivacySpent:
         mechanism = f"evaluation of a public model: {plan.describe()}"
         return self._record_of(
-            plan.event, plan.adjacency, mechanism, self._assumptions, self._released, _ARITHMETIC
+            *(plan.event, plan.adjacency, mechanism, self._assumptions, self._released),
+            arithmetic=_ARITHMETIC,
         )
 
 

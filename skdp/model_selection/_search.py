@@ -18,7 +18,7 @@ from skdp.base.parameters import check_choice, check_integer, check_real
 from skdp.base.scikit_learn import responds
 from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import FRAMES_ABOVE, FitProgress
-from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
 from skdp.model_selection import _plan
 from skdp.model_selection._methods import Candidate, Choice, Search
 from skdp.model_selection._parameters import DelegatesToBest, SearchParameters
@@ -343,18 +343,15 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
 
     def _account(self, plan: PricedSearch) -> PrivacySpent:
         design = plan.design
-        return PrivacySpent(
+        return self._record_of(
+            plan.event,
+            self.adjacency,
+            _plan.mechanism(plan),
+            _plan.assumptions(plan, self._scorer()),
+            _plan.list_releases(plan),
             epsilon=min(plan.accountant().epsilon(design.delta), design.epsilon),
-            delta=design.delta,
-            adjacency=self.adjacency,
-            event=plan.event,
-            accountant="pld",
-            mechanism=_plan.mechanism(plan),
-            assumptions=_plan.assumptions(plan, self._scorer()),
-            released=_plan.list_releases(plan),
-            seeded=is_seeded(self.random_state),
             arithmetic=_plan.arithmetic(plan),
-            unit="group" if design.by_unit else "row",
+            by_unit=design.by_unit,
         )
 
     def _runs(self, n_candidates: int) -> float:

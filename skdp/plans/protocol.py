@@ -31,9 +31,14 @@ class Plan(Protocol):
         """What the fit releases, for the accountants."""
 
 
+Releases = tuple[Release, ...]
+
+
 class OnAllRows:
     """Facts of plans each of whose releases is of all rows, and paid for."""
 
+    before: Releases = ()
+    after: Releases = ()
     lots = None
     last_iterate_only = False
 
@@ -42,12 +47,14 @@ class OnAllRows:
 _FIRST_SHARE, _UNUSED = 0.97, 1e-3
 _TRIALS, _LEAST_SHARE = 12, 0.05
 
-Releases = tuple[Release, ...]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FitPlan(ABC):
-    """Base of plans that may share a fit with other releases, made before and after their own."""
+    """Base of plans that may share a fit with other releases, made before and after their own.
+
+    One before has a method `weigh`, which returns records, and one after `tell`, which returns what
+    is published.
+    """
 
     before: Releases = ()
     after: Releases = ()

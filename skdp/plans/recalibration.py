@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,13 @@ from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import Adjacency
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
+from skdp.models import network_scores
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.protocol import cost, leave_room
 from skdp.plans.scores import ScoreBins, ScoreTable, fit_logistic
+from skdp.tables.records import Records
+from skdp.tables.row_scores import ask_rows, probe
+from skdp.tables.row_sources import map_rows
 
 LABEL_COUNTS, SCORES_BY_LABEL = "label counts", "scores by label"
 
@@ -35,9 +40,26 @@ _SHARE, _PURE_SHARE = 0.02, 0.05
 _UNIT = 2.0**22
 
 
-def label_counts(epsilon: float, delta: float, adjacency: Adjacency, n_classes: int) -> Release:
+@dataclass(frozen=True)
+class LabelCounts(Release):
+    """How many records each label has: before a fit, whose rows it weighs."""
+
+    most: float = 1.0  # what all rows of one id count together
+
+    def weigh(self, records: Records, model: Any, stream: RandomStream) -> Records:
+        """Return records of which those of rare labels count more, by noisy counts."""
+        weights, targets = records.row_weight, records.targets
+        parts = None if weights is None else weights / self.most
+        counts = count_labels(targets, max(2, model.n_outputs), parts)
+        noisy = self.make(counts, stream.spawn(LABEL_COUNTS).spawn("noise"))
+        return records.weigh(label_weights(noisy, self.sigma)[targets])
+
+
+def label_counts(
+    epsilon: float, delta: float, adjacency: Adjacency, n_classes: int, most: float = 1.0
+) -> LabelCounts:
     """Return the release of how many records each label has, for a small share of the target."""
-    counts = Release.shares(LABEL_COUNTS, adjacency, 0)
+    counts = replace(LabelCounts.shares(LABEL_COUNTS, adjacency, 0), most=most)
     if adjacency == "add-remove":  # of exact sums, with nothing to be rounded up
         counts = replace(counts, l2=1.0)
     if delta == 0.0:
@@ -69,9 +91,39 @@ ENOUGH_SIGNAL = 300.0
 _BLOCK = 4096
 
 
-def table_of_scores(adjacency: Adjacency, mu: float) -> Release:
+@dataclass(frozen=True)
+class ScoresByLabel(Release):
+    """A table of scores by label: after a fit, of its released weights."""
+
+    most: float = 1.0  # what all rows of one id count together
+    with_intercept: bool = True
+
+    def tell(
+        self, weights: np.ndarray, records: Records, model: Any, stream: RandomStream
+    ) -> tuple[float, float]:
+        """Return the intercept and the slope that scores of the weights are to have."""
+        X, row_weight, unpacked = records.X, records.row_weight, model.unpack(weights)
+        if "network" in model.facts:
+            rest = dict(zip(("coefs", "intercepts"), unpacked, strict=True))
+            score = _alone(partial(network_scores, **rest, activation=model.activation), X)
+        else:
+            coef, intercept = unpacked
+            score = partial(score_rows, coef=coef, intercept=intercept)
+        if row_weight is not None and model.by_unit:
+            row_weight = row_weight / self.most  # what a unit counts is at most 1 in the table
+        if model.class_weights is not None:  # probabilities are to be of the weighted table
+            share = np.array(model.class_weights) / max(model.class_weights)
+            row_weight = share[records.targets] * (1.0 if row_weight is None else row_weight)
+        with np.errstate(all="ignore"):  # a warning of a huge row would tell of it, un-noised
+            tables = map_rows(partial(_count, score), X, records.targets, row_weight)
+        table = np.sum(tables, axis=0)  # of exact counts
+        with_intercept = self.with_intercept and model.n_outputs == 1
+        return release_line(table, self, stream.spawn("scores"), with_intercept)
+
+
+def table_of_scores(adjacency: Adjacency, mu: float) -> ScoresByLabel:
     """Return the release of a table of scores by label that costs mu; a record adds at most 1."""
-    return Release.shares(SCORES_BY_LABEL, adjacency, 0).on_grid(1.0 / mu, 2 * BINS.count)
+    return ScoresByLabel.shares(SCORES_BY_LABEL, adjacency, 0).on_grid(1.0 / mu, 2 * BINS.count)
 
 
 def plan_with_table(
@@ -79,19 +131,30 @@ def plan_with_table(
     numbers: PublicNumbers,
     epsilon: float | None,
     share: float = SHARE,
+    **counted: Any,
 ) -> Any:
     """Return the plan that releases a table after its own, and meets the target epsilon with it.
 
-    Without a target the plan stays as it is, and the table comes on top.
+    Without a target the plan stays as it is, and the table comes on top. `counted` says how rows
+    count in it.
     """
     if epsilon is None:
         plan = build(numbers)
         mu = gaussian_profile.mu(cost(plan, numbers.delta), numbers.delta)
         table = table_of_scores(numbers.adjacency, mu * math.sqrt(share / (1.0 - share)))
-        return replace(plan, after=(table,))
+        return replace(plan, after=(replace(table, **counted),))
     mu = gaussian_profile.mu(epsilon, numbers.delta)
     table = table_of_scores(numbers.adjacency, mu * math.sqrt(share))
-    return leave_room(build, numbers, after=(table,))
+    return leave_room(build, numbers, after=(replace(table, **counted),))
+
+
+def _alone(score: Any, X: Any) -> Any:
+    """Return a function of rows that scores each by itself, to the last bit."""
+    return partial(ask_rows, score, way=probe(score, X).way)
+
+
+def _count(score: Any, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    return count_scores(score(X), targets, weights)
 
 
 def score_rows(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:

@@ -12,17 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.accounting import (
-    ComposedEvent,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    RepeatedEvent,
-    calibrate_event,
-)
+from skdp.accounting import Event, LaplaceEvent, calibrate_event
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.random_stream import RandomStream
-from skdp.mechanisms.release import Release
+from skdp.mechanisms.release import Release, compose
 from skdp.mechanisms.trace import note_release
 from skdp.plans.protocol import OnAllRows
 
@@ -53,6 +46,19 @@ class Threshold:
 
 
 @dataclass(frozen=True)
+class _LaplaceCounts(Release):
+    """Counts of which `times` move by 1 at most, with Laplace noise on every one."""
+
+    @property
+    def _single(self) -> Event:
+        return LaplaceEvent(self.sigma)
+
+    def make(self, exact: np.ndarray, stream: RandomStream) -> np.ndarray:
+        noisy = exact + self.sigma * stream.laplace(exact.shape)
+        return note_release(self.label, exact, noisy, 2.0 * len(exact), self.sigma, norm=1.0)
+
+
+@dataclass(frozen=True)
 class VotePlan(OnAllRows):
     """Everything that must agree about the votes of one fit; `noise` is that of one count."""
 
@@ -73,17 +79,22 @@ class VotePlan(OnAllRows):
         return replace(self, noise=noise)
 
     @property
-    def event(self) -> Event:
-        """What is accounted for; it is the same under both relations."""
+    def releases(self) -> tuple[Release, ...]:
+        """Largest counts, where they are tested, and votes; the same under both relations."""
         if self.aggregation == "laplace":
             # A vote moves two counts by 1 each: its argmax alone would be 2/b-DP, never 1/b.
-            return RepeatedEvent(LaplaceEvent(self.noise), 2 * self.n_queries)
-        votes = GaussianEvent(self.noise / _VOTE)
+            return (_LaplaceCounts("votes", 1.0, times=2 * self.n_queries, scale=self.noise),)
+        votes = Release("votes", _VOTE, times=self.n_queries, scale=self.noise)
         if self.threshold is None:
-            return RepeatedEvent(votes, self.n_queries)
-        tests = GaussianEvent(self.noise * self.threshold.ratio / _MAXIMUM)
-        answers = RepeatedEvent(votes, self.threshold.max_answers)
-        return ComposedEvent((RepeatedEvent(tests, self.n_queries), answers))
+            return (votes,)
+        scale = self.noise * self.threshold.ratio
+        tests = Release("largest counts", _MAXIMUM, times=self.n_queries, scale=scale)
+        return tests, replace(votes, times=self.threshold.max_answers)
+
+    @property
+    def event(self) -> Event:
+        """What is accounted for."""
+        return compose(self.releases)
 
     def describe(self) -> str:
         """Say what is released, for the statement."""
@@ -107,7 +118,8 @@ class VotePlan(OnAllRows):
         stream = stream.bound_to(hashlib.blake2b(counts.tobytes()).digest())
         asked = self._pass_threshold(counts, stream)
         if asked.size:
-            noisy = self._release(counts[asked], stream.spawn("votes"))
+            votes = self.releases[-1].at_once(asked.size)
+            noisy = votes.make(counts[asked], stream.spawn("votes"))
             found[asked] = noisy.argmax(axis=1)
         return found
 
@@ -115,15 +127,7 @@ class VotePlan(OnAllRows):
         """Return the queries to answer, by noisy maxima: the first ones, at most `max_answers`."""
         if self.threshold is None:
             return np.arange(self.n_queries)
-        moved, scale = _MAXIMUM * math.sqrt(self.n_queries), self.noise * self.threshold.ratio
-        largest = Release("largest counts", moved, scale=scale)
+        largest = self.releases[0].at_once(self.n_queries)
         noisy = largest.make(counts.max(axis=1), stream.spawn("threshold"))
         passed = noisy > self.threshold.votes
         return np.flatnonzero(passed)[: self.threshold.max_answers]
-
-    def _release(self, counts: np.ndarray, stream: RandomStream) -> np.ndarray:
-        if self.aggregation == "laplace":
-            noisy = counts + self.noise * stream.laplace(counts.shape)
-            return note_release("votes", counts, noisy, 2.0 * len(counts), self.noise, norm=1.0)
-        votes = Release("votes", _VOTE * math.sqrt(len(counts)), scale=self.noise)
-        return votes.make(counts, stream)

@@ -11,7 +11,7 @@ import numpy as np
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_integer, released
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
-from skdp.mechanisms.random_stream import RandomStream, is_seeded
+from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.plans.protocol import OnAllRows
 from skdp.plans.second_moments import bound_rows
@@ -168,24 +168,20 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     def _account(self, plan: Plan) -> PrivacySpent:
         release, target = plan.release, (float(self.epsilon), float(self.delta))
         times = "one Gaussian vector" if release.times == 1 else f"{release.times} Gaussian vectors"
-        return PrivacySpent(
+        mechanism = (
+            f"{self._theorem()}: L2 sensitivity {release.l2:.6g} (scaled units), {times} of "
+            f"standard deviation {release.scale:.6g} by the analytic Gaussian mechanism (Balle & "
+            "Wang 2018, Theorem 8)"
+        )
+        assumptions = (
+            release.reason,
+            f"the number of {'units' if plan.by_unit else 'rows'}, the columns and all parameters "
+            "are public",
+            *((about_units("its sums are means over them"),) if plan.by_unit else ()),
+        )
+        return self._record_of(
+            *(release.event, self.adjacency, mechanism, assumptions, self._released),
             epsilon=release.achieved_epsilon(*target),
-            delta=target[1],
-            adjacency=self.adjacency,
-            event=release.event,
             accountant="gdp",
-            mechanism=(
-                f"{self._theorem()}: L2 sensitivity {release.l2:.6g} (scaled units), {times} "
-                f"of standard deviation {release.scale:.6g} by the analytic Gaussian mechanism "
-                "(Balle & Wang 2018, Theorem 8)"
-            ),
-            assumptions=(
-                release.reason,
-                f"the number of {'units' if plan.by_unit else 'rows'}, the columns and all "
-                "parameters are public",
-                *((about_units("its sums are means over them"),) if plan.by_unit else ()),
-            ),
-            released=self._released,
-            seeded=is_seeded(self.random_state),
-            unit="group" if plan.by_unit else "row",
+            by_unit=plan.by_unit,
         )

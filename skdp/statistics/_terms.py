@@ -203,7 +203,8 @@ class Terms(PrivateRelease):
         mechanism, assumptions, released = self._words(plan)
         assumptions = (*assumptions, "all parameters are public")
         return self._record_of(
-            plan.event, self.adjacency, mechanism, assumptions, released, self._arithmetic
+            *(plan.event, self.adjacency, mechanism, assumptions, released),
+            arithmetic=self._arithmetic,
         )
 
     def _charge(self, spent: PrivacySpent, progress: FitProgress) -> None:
