@@ -254,17 +254,8 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         return ScaledUnits(self._row_bound)  # moments are planned without a loss
 
     def _build_plan(self, model: ScaledUnits, numbers: PublicNumbers) -> MomentPlan:
-        constant = self._choose("intercept_scaling", model.feature)
-        return MomentPlan.build(
-            numbers.n_rows,
-            numbers.n_features,
-            constant=(constant or _INTERCEPT_VALUE) if self.fit_intercept else 0.0,
-            units=model,
-            adjacency=numbers.adjacency,
-            epsilon=numbers.target_epsilon,
-            delta=numbers.delta,
-            by_unit=numbers.by_unit,
-        )
+        constant = self._choose("intercept_scaling", model.feature) or _INTERCEPT_VALUE
+        return MomentPlan.build(numbers, model, constant if self.fit_intercept else 0.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -211,17 +211,6 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
         ------
         ValueError
             If `confidence` is not in (0, 1).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skdp import VariationalLogisticRegression
-        >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(2000, 2))
-        >>> classifier = VariationalLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
-        >>> model = classifier.fit(X, (X[:, 0] > 0).astype(int))
-        >>> ends = model.predict_interval(X[:3], confidence=0.9)
-        >>> ends.shape, bool((ends[:, 0] < ends[:, 1]).all())
-        ((3, 2), True)
         """
         check_real("confidence", confidence, above=0.0, below=1.0)
         means, deviations = self._score_moments(X)

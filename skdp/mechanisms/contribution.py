@@ -56,13 +56,5 @@ class ContributionBound:
         )
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """Return the L2 sensitivity of the sum under an adjacency relation.
-
-        Examples
-        --------
-        >>> from skdp.mechanisms import ContributionBound
-        >>> bound = ContributionBound(norm=1.0, gap=1.5, reason="rows of norm 1 at an angle")
-        >>> bound.sensitivity("replace-one")
-        1.5
-        """
+        """Return the L2 sensitivity of the sum under an adjacency relation."""
         return self.norm if adjacency == "add-remove" else self.gap

@@ -136,13 +136,6 @@ class RandomStream:
         -------
         RandomStream
             A stream with ``seeded=True``.
-
-        Examples
-        --------
-        >>> from skdp.mechanisms import RandomStream
-        >>> one, other = (RandomStream.from_seed(0, context) for context in (b"one", b"other"))
-        >>> bool(one.words(1)[0] == other.words(1)[0]), one.seeded
-        (False, True)
         """
         material = seed if isinstance(seed, bytes) else str(int(seed)).encode()
         digest = hashlib.blake2b(digest_size=_KEY_BYTES, person=b"skdp-seed")

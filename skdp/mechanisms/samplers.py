@@ -70,14 +70,6 @@ class PoissonSampler:
             Row numbers, ascending within each lot.
         offsets : ndarray of int64, shape (steps + 1,)
             Lot ``t`` is ``indices[offsets[t]:offsets[t + 1]]``.
-
-        Examples
-        --------
-        >>> from skdp.mechanisms import PoissonSampler, RandomStream
-        >>> indices, offsets = PoissonSampler(1000, 0.02, RandomStream.from_entropy()).draw(steps=5)
-        >>> lots = [indices[begin:end] for begin, end in zip(offsets, offsets[1:])]
-        >>> len(lots), sum(lot.size for lot in lots) == indices.size
-        (5, True)
         """
         n_trials = steps * self.n_rows
         positions = self._successes(n_trials)

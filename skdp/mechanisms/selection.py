@@ -89,16 +89,8 @@ def exponential_mechanism(
 
     Parameters
     ----------
-    scores : array-like of shape (n_candidates,)
-        Finite scores; the higher the better.
-    epsilon : float
-        Privacy parameter in nats, positive.
-    sensitivity : float
-        Bound on the change of any single score under the adjacency in force, positive.
-    stream : RandomStream
-        Source of randomness.
-    monotone : bool, default=False
-        Whether a record changes all scores in the same direction.
+    scores, epsilon, sensitivity, stream, monotone
+        As for `permute_and_flip`.
 
     Examples
     --------
@@ -128,14 +120,8 @@ def report_noisy_max(
 
     Parameters
     ----------
-    scores : array-like of shape (n_candidates,)
-        Finite scores; the higher the better.
-    epsilon : float
-        Privacy parameter in nats, positive.
-    sensitivity : float
-        Bound on the change of any single score under the adjacency in force, positive.
-    stream : RandomStream
-        Source of randomness.
+    scores, epsilon, sensitivity, stream
+        As for `permute_and_flip`.
     noise : {"exponential", "laplace", "gumbel"}, default="exponential"
         Independent noise of scale ``2 sensitivity / epsilon``, or half of that if monotone.
         ``"exponential"`` gives the distribution of `permute_and_flip` (Ding, Kifer, Steinke, Wang,

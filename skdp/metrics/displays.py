@@ -271,19 +271,6 @@ class PrivateMetricFrame:
         -------
         dict
             Figures of at least 0 with intervals.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.dummy import DummyClassifier
-        >>> from skdp.metrics import PrivateEvaluation, PrivateMetricFrame
-        >>> X, sex = np.zeros((4000, 1)), np.repeat(["f", "m"], 2000)
-        >>> y = (np.arange(4000) % np.where(sex == "f", 2, 4) == 0).astype(int)
-        >>> model = DummyClassifier(strategy="constant", constant=0).fit(X, y)
-        >>> result = PrivateEvaluation(subgroups=["f", "m"]).evaluate(model, X, y, subgroups=sex)
-        >>> gap = PrivateMetricFrame(result, ["accuracy"]).difference()["accuracy"]
-        >>> bool(0.2 < gap < 0.3)  # in truth 1/4
-        True
         """
         return self._gaps("difference", lambda least, most: most - least)
 

@@ -108,11 +108,8 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
             The private rows, as the model takes them.
         y : array of shape (n_samples,)
             Their targets, finite numbers.
-        subgroups : array of shape (n_samples,) or None, default=None
-            The subgroup of each row, where the evaluation declares subgroups.
-        groups : array of shape (n_samples,) or None, default=None
-            The id of the person that each row belongs to. Then persons are protected, with all
-            their rows, figures are of means over persons, and n is the number of persons.
+        subgroups, groups
+            As for `PrivateEvaluation.evaluate`.
 
         Returns
         -------

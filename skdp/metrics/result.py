@@ -216,19 +216,6 @@ class PrivateEvaluationResult(EvaluationRecord):
         -------
         PrivateEvaluationResult
             The same tables, read at that threshold.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from skdp.metrics import PrivateEvaluation
-        >>> X = np.random.default_rng(0).normal(size=(4000, 2))
-        >>> y = (X[:, 0] > 0).astype(int)
-        >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
-        >>> evaluation = PrivateEvaluation(epsilon=1.0, thresholds=(0.5, 0.9))
-        >>> result = evaluation.evaluate(public_model, X[500:], y[500:])
-        >>> bool(result.at(0.9).sensitivity < result.sensitivity)
-        True
         """
         declared = self.tables.thresholds
         if threshold not in declared:
@@ -348,21 +335,7 @@ class PrivateEvaluationResult(EvaluationRecord):
         return [Point(mean, observed, mean) for mean, observed in points]
 
     def roc_curve(self) -> list[Point]:
-        """Return the rate of false positives and the sensitivity at every edge of bins.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from skdp.metrics import PrivateEvaluation
-        >>> X = np.random.default_rng(0).normal(size=(4000, 2))
-        >>> y = (X[:, 0] > 0).astype(int)
-        >>> public_model = LogisticRegression().fit(X[:500], y[:500])  # stands for a private fit
-        >>> result = PrivateEvaluation(epsilon=1.0).evaluate(public_model, X[500:], y[500:])
-        >>> points = result.roc_curve()
-        >>> points[0]._fields, len(points) > 10
-        (('x', 'y', 'threshold'), True)
-        """
+        """Return the rate of false positives and the sensitivity at every edge of bins."""
         return self._curve(lambda first: 1.0 - self._share("specificity", first), "sensitivity")
 
     def precision_recall_curve(self) -> list[Point]:

@@ -22,15 +22,18 @@ from skdp.plans.defaults import (
     default_steps,
     noisy_descent_defaults,
 )
-from skdp.plans.gradient_perturbation import choose_averaging, choose_lots, refuse_divergence
+from skdp.plans.gradient_perturbation import (
+    calibrate_sigma,
+    choose_averaging,
+    choose_lots,
+    refuse_divergence,
+)
 from skdp.plans.noisy_gradient import (
     LARGEST_WEIGHTS,
     DPSGDChoices,
     LearningRateSchedule,
-    Lots,
     NoisyGradientPlan,
     adaptive_contribution,
-    calibrate_sigma,
     clipped_contribution,
 )
 from skdp.solvers import UpdateRule
@@ -44,7 +47,7 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
     steps = -(-steps // lots.epoch) * lots.epoch
     clipped = ContributionBound.from_clipping
     contribution = adaptive_contribution if choices.adaptive else clipped
-    multiplier = choices.noise_multiplier or _calibrated_multiplier(
+    multiplier = choices.noise_multiplier or calibrate_sigma(
         lots, contribution(1.0), numbers, steps
     )
     ratio = lots.size * math.sqrt(steps) / multiplier
@@ -79,20 +82,6 @@ def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> 
         average_from=average_from,
         average_decay=average_decay,
         adaptive=choices.adaptive,
-    )
-
-
-def _calibrated_multiplier(
-    lots: Lots, unit: ContributionBound, numbers: PublicNumbers, steps: int
-) -> float:
-    """Return the noise, relative to the bound on one record's norm, that meets the target."""
-    return calibrate_sigma(
-        lots,
-        unit,
-        adjacency=numbers.adjacency,
-        epsilon=numbers.target_epsilon,
-        delta=numbers.delta,
-        steps=steps,
     )
 
 

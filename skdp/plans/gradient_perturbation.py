@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from skdp.accounting import calibrate_event
+from skdp.accounting import calibrate_event, composition_noise_multiplier
 from skdp.accounting.numerics.counts import largest_likely_batch
+from skdp.base.parameters import NoiseCalibration
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.models import Model, require
 from skdp.plans.defaults import (
@@ -40,7 +41,6 @@ from skdp.plans.noisy_gradient import (
     Lots,
     NoisyGradientPlan,
     Sampling,
-    calibrate_sigma,
     clipped_contribution,
     contribution_in_ball,
 )
@@ -224,15 +224,7 @@ def build_gradient_perturbation(
     bound, clip = _contribution(model, choices, radius)
     lots = choose_lots(model, numbers, choices.sampling, choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)
-    sigma = calibrate_sigma(
-        lots,
-        bound,
-        adjacency=numbers.adjacency,
-        epsilon=numbers.target_epsilon,
-        delta=numbers.delta,
-        steps=steps,
-        calibration=choices.calibration,
-    )
+    sigma = calibrate_sigma(lots, bound, numbers, steps, choices.calibration)
     ratio = lots.size * math.sqrt(steps) * bound.norm / sigma
     defaults = noisy_descent_defaults(
         model,
@@ -281,6 +273,34 @@ def _contribution(
         return bound, bound.norm / weight
     require(model, "Gradient perturbation", "Lipschitz")
     return lipschitz_contribution(model), math.inf
+
+
+def calibrate_sigma(
+    lots: Lots,
+    bound: ContributionBound,
+    numbers: PublicNumbers,
+    steps: int,
+    calibration: NoiseCalibration = "pld",
+) -> float:
+    """Return the least noise on the sum that keeps all steps within a target.
+
+    By composition of privacy-loss distributions ("pld"), or by the analytic Gaussian mechanism in
+    each step with amplification by subsampling and advanced composition ("composition").
+    """
+    target = numbers.target_epsilon, numbers.delta
+    sensitivity = bound.sensitivity(numbers.adjacency)
+    if calibration == "composition":
+        # The multiplier is for steps of sensitivity 2; under Poisson sampling the amplification
+        # lemma is the same for both relations (docs/proofs/gradient_perturbation.md, Theorem 4).
+        multiplier = composition_noise_multiplier(*target, lots.sample_rate, steps)
+        return sensitivity * multiplier / 2.0
+    ratio = sensitivity / bound.norm
+    return bound.norm * calibrate_event(
+        lambda noise_multiplier: lots.run_event(noise_multiplier, ratio, steps),
+        *target,
+        adjacency=numbers.adjacency,
+        accountant="pld",
+    )
 
 
 def choose_lots(

@@ -22,6 +22,7 @@ from skdp.base.parameters import Adjacency, cached_property
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.models import ScaledUnits
+from skdp.plans.defaults import PublicNumbers
 from skdp.plans.protocol import OnAllRows
 from skdp.plans.second_moments import (
     pack_moments,
@@ -60,23 +61,14 @@ class MomentPlan(OnAllRows):
     facts, n_outputs = frozenset({"linear"}), 1  # as a model
 
     @classmethod
-    def build(
-        cls,
-        n_rows: int,
-        n_features: int,
-        *,
-        constant: float,
-        units: ScaledUnits,
-        adjacency: Adjacency,
-        epsilon: float,
-        delta: float,
-        by_unit: bool,
-    ) -> MomentPlan:
+    def build(cls, numbers: PublicNumbers, units: ScaledUnits, constant: float) -> MomentPlan:
         """Derive the noise from public numbers; Theorem 1 of the proofs."""
+        n_rows, n_features, adjacency = numbers.n_rows, numbers.n_features, numbers.adjacency
         refuse_wide(n_features)
         bound = second_moment_bound(n_features + 1, mean_weight(constant))
-        sums = Release.bounded("second moments", bound, adjacency).least(epsilon, delta)
-        return cls(sums, adjacency, n_rows, n_features, constant, units, by_unit)
+        sums = Release.bounded("second moments", bound, adjacency)
+        sums = sums.least(numbers.target_epsilon, numbers.delta)
+        return cls(sums, adjacency, n_rows, n_features, constant, units, numbers.by_unit)
 
     @property
     def model(self) -> MomentPlan:

@@ -30,8 +30,6 @@ from skdp.accounting import (
     RandomAllocationEvent,
     RepeatedEvent,
     UniformSampledEvent,
-    calibrate_event,
-    composition_noise_multiplier,
 )
 from skdp.base.parameters import LearningRate, NoiseCalibration, StepRule, StepSolver
 from skdp.mechanisms.contribution import ROUND_UP, Adjacency, ContributionBound
@@ -335,47 +333,6 @@ def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
         f"gradients are bounded by {norm:.6g}, and {gap:.6g} apart, on rows of the public norm at "
         f"weights in the ball of radius {radius:.6g} (scaled units)",
     )
-
-
-def calibrate_sigma(
-    lots: Lots,
-    bound: ContributionBound,
-    *,
-    adjacency: Adjacency,
-    epsilon: float,
-    delta: float,
-    steps: int,
-    calibration: NoiseCalibration = "pld",
-) -> float:
-    """Return the least noise on the sum that keeps all steps within (epsilon, delta).
-
-    By composition of privacy-loss distributions ("pld"), or by the analytic Gaussian mechanism in
-    each step with amplification by subsampling and advanced composition ("composition").
-    """
-    if calibration == "composition":
-        return _composition_sigma(lots, bound, adjacency, epsilon, delta, steps)
-    ratio = bound.sensitivity(adjacency) / bound.norm
-    return bound.norm * calibrate_event(
-        lambda noise_multiplier: lots.run_event(noise_multiplier, ratio, steps),
-        epsilon,
-        delta,
-        adjacency=adjacency,
-        accountant="pld",
-    )
-
-
-def _composition_sigma(
-    lots: Lots,
-    bound: ContributionBound,
-    adjacency: Adjacency,
-    epsilon: float,
-    delta: float,
-    steps: int,
-) -> float:
-    # The multiplier is for steps of sensitivity 2; under Poisson sampling the amplification
-    # lemma is the same for both relations (docs/proofs/gradient_perturbation.md, Theorem 4).
-    multiplier = composition_noise_multiplier(epsilon, delta, lots.sample_rate, steps)
-    return bound.sensitivity(adjacency) * multiplier / 2.0
 
 
 Averaging = bool | float | Literal["ema"]

@@ -120,12 +120,8 @@ def private_variance(
 
     Parameters
     ----------
-    column : series, array or list of shape (n_samples,)
-        One cell a record; missing cells are treated as by `private_mean`.
-    lower, upper : float or None, default=None
-        Public bounds; values beyond them count as the bound.
-    schema : TableSchema, column of one or None, default=None
-        Has the bounds instead, for the column's name, and a policy for missing cells.
+    column, lower, upper, schema
+        As for `private_mean`.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
         As for `private_count`.
 

@@ -194,14 +194,6 @@ class PrivateCounts(PrivateStatistic):
         -------
         PrivateCounts
             The changed counts, no longer whole numbers.
-
-        Examples
-        --------
-        >>> from skdp.statistics import private_histogram
-        >>> wards = ["A"] * 300 + ["B"] * 200
-        >>> counts = private_histogram(wards, categories=["A", "B"], epsilon=1.0)
-        >>> round(float(counts.consistent_with(500).values.sum()), 6)
-        500.0
         """
         check_real("total", total)
         excess = float(self.values.sum()) - total

@@ -116,14 +116,6 @@ class Accountant(ABC):
         UnsupportedEventError
             If some leaf of the event has no proved bound here; the message names it, and nothing
             is composed.
-
-        Examples
-        --------
-        >>> from skdp.accounting import GaussianEvent, LaplaceEvent, PLDAccountant
-        >>> accountant = PLDAccountant().compose(GaussianEvent(8.0), count=3)
-        >>> accountant = accountant.compose(LaplaceEvent(20.0))
-        >>> accountant.event.events[0]
-        RepeatedEvent(event=GaussianEvent(noise_multiplier=8.0), count=3)
         """
         owner = f"{type(self).__name__}.compose"
         check_event(owner, "event", event)

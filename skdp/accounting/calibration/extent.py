@@ -34,22 +34,15 @@ def calibrate_steps(
 
     Parameters
     ----------
-    epsilon : float
-        Target in nats, positive.
-    delta : float
-        Target failure probability, in (0, 1).
+    epsilon, delta
+        The target, as for `calibrate_noise_multiplier`.
     noise_multiplier : float
         Standard deviation of the noise on the summed gradient over the clipping norm, positive.
     sample_rate : float
         Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
         data set size.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+    adjacency, accountant, sampling
+        As for `calibrate_noise_multiplier`.
 
     Returns
     -------
@@ -119,21 +112,12 @@ def calibrate_sample_rate(
 
     Parameters
     ----------
-    epsilon : float
-        Target in nats, positive.
-    delta : float
-        Target failure probability, in (0, 1).
-    noise_multiplier : float
-        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+    epsilon, delta, noise_multiplier
+        As for `calibrate_steps`.
     steps : int
         Number of steps, fixed in advance, at least 1.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+    adjacency, accountant, sampling
+        As for `calibrate_noise_multiplier`.
     dataset_size : int or None, default=None
         Public number of records, needed for uniform sampling, whose batches hold whole records;
         must be None for Poisson sampling.

@@ -132,11 +132,8 @@ def calibrate_event(
         Target in nats, positive.
     delta : float
         Target failure probability, in [0, 1). Noise that is Gaussian needs a positive one.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
+    adjacency, accountant
+        As for `calibrate_noise_multiplier`.
     bracket : tuple of two floats, default=(1e-3, 1e12)
         Smallest and largest noise parameter considered. The smallest is returned when it meets the
         target already.
