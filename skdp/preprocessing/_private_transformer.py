@@ -171,7 +171,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         return PrivacySpent(
             epsilon=release.achieved_epsilon(*target),
             delta=target[1],
-            adjacency=self.adjacency,
+            adjacency=self._relation,
             event=release.event,
             accountant="gdp",
             mechanism=(
