@@ -212,7 +212,8 @@ def _read(cells: np.ndarray, column: NumericColumn, whole: bool) -> np.ndarray:
     if whole and np.isnan(places).any():
         raise ValueError(
             f"column {column.name!r} has missing cells, so that the number of values is "
-            "not public: take adjacency='add-remove', or fill them with a public number."
+            "not public: take adjacency='add-remove', of which a budget of replaced rows counts "
+            "twice the epsilon, or fill them with a public number."
         )
     return places
 
