@@ -178,7 +178,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
         if not isinstance(self.prevalence, str):
             return build(numbers)
         target = float(self.epsilon), float(self.delta)
-        counts = label_counts(*target, self.adjacency, numbers.n_classes, self._most)
+        counts = label_counts(*target, numbers.adjacency, numbers.n_classes, self._most)
         return leave_room(build, numbers, before=(counts,))
 
     def _record(

@@ -180,7 +180,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
             *((about_units("its sums are means over them"),) if plan.by_unit else ()),
         )
         return self._record_of(
-            *(release.event, self.adjacency, mechanism, assumptions, self._released),
+            *(release.event, self._relation, mechanism, assumptions, self._released),
             epsilon=release.achieved_epsilon(*target),
             accountant="gdp",
             by_unit=plan.by_unit,
