@@ -55,6 +55,7 @@ METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
 # Share of epsilon for choosing by scores, where it adds to that of training.
 _SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
+_MET = 0.99  # from which share of the target on the target is what a search claims
 
 
 class Prepared(NamedTuple):
@@ -343,8 +344,11 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
 
     def _account(self, plan: PricedSearch) -> PrivacySpent:
         design = plan.design
+        bound = plan.accountant().epsilon(design.delta)
+        # Candidates of given noise may cost much less than they are allowed.
+        met = bound >= _MET * design.epsilon
         return PrivacySpent(
-            epsilon=min(plan.accountant().epsilon(design.delta), design.epsilon),
+            epsilon=design.epsilon if met else bound,
             delta=design.delta,
             adjacency=self.adjacency,
             event=plan.event,

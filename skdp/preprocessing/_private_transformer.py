@@ -166,11 +166,11 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         """Do nothing more: what is learned is released, and set, bit by bit."""
 
     def _account(self, plan: Plan) -> PrivacySpent:
-        release, target = plan.release, (float(self.epsilon), float(self.delta))
+        release = plan.release
         times = "one Gaussian vector" if release.times == 1 else f"{release.times} Gaussian vectors"
         return PrivacySpent(
-            epsilon=release.achieved_epsilon(*target),
-            delta=target[1],
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
             adjacency=self.adjacency,
             event=release.event,
             accountant="gdp",
