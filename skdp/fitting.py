@@ -28,7 +28,7 @@ from skdp.base.parameters import (
     parameter,
     released,
 )
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant, find_relation
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
@@ -107,6 +107,16 @@ class FitProgress:
 
 
 @contextmanager
+def _one_relation(release: PrivateRelease) -> Iterator[None]:
+    """Have a release count in one relation, whatever blocks other threads open meanwhile."""
+    release._relation_in_use = find_relation(release)
+    try:
+        yield
+    finally:
+        del release._relation_in_use
+
+
+@contextmanager
 def _last_fit_kept(model: Any) -> Iterator[None]:
     """Leave a model with what its last fit has set if a new one raises."""
     kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -145,11 +155,12 @@ class PrivateRelease(ChargesBudget, ABC):
     _offers_pure = False  # whether delta may be 0
     _method = ".fit"  # which is charged for
     _about_time = ""
+    _relation_in_use: Adjacency | None = None  # while a release goes on
 
     def _release(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Release in the order of the guarantee; `params` are what else is given with the rows."""
-        self._check_parameters()
-        with _last_fit_kept(self):
+        with _one_relation(self), _last_fit_kept(self):
+            self._check_parameters()
             records = self._read(X, y, params)
             plan = self._plan(records)
             self._warn_of_delta(records)
@@ -182,9 +193,9 @@ class PrivateRelease(ChargesBudget, ABC):
         is_seeded(self.random_state)
 
     @property
-    def _relation(self) -> Any:
+    def _relation(self) -> Adjacency:
         """Which tables are neighbours."""
-        return self.adjacency
+        return self._relation_in_use or find_relation(self)
 
     def _warn_of_delta(self, records: Any) -> None:
         # Whether a warning appears must not tell a number of rows that is private.
@@ -271,6 +282,12 @@ class PrivateRelease(ChargesBudget, ABC):
 class ReleaseParameters(DeclaredParameters):
     """What private releases take that are called with rows."""
 
+    adjacency: Adjacency | None = parameter(
+        '{"replace-one", "add-remove"} or None',
+        """Neighbouring tables: one row replaced, or one added or removed. None follows the privacy
+        budget in force, and is ``"replace-one"`` without one.""",
+        default=None,
+    )
     accountant: Any = parameter(
         "BudgetAccountant or None",
         """Budget to charge before rows are used. None charges that of the ``with`` block in
@@ -298,11 +315,6 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
         "Privacy parameter of one fit, in (0, 1); keep it well below 1/n.",
         default=1e-6,
         kw_only=False,
-    )
-    adjacency: Adjacency = parameter(
-        '{"replace-one", "add-remove"}',
-        "Neighbouring tables: one row replaced, or one added or removed.",
-        default="replace-one",
     )
     privacy_spent_: PrivacySpent = released(
         "PrivacySpent", "The guarantee, its mechanism and its assumptions."

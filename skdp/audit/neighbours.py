@@ -10,6 +10,7 @@ from scipy import sparse
 
 from skdp.base.pipelines import walk
 from skdp.base.scikit_learn import responds, template_of
+from skdp.budget.charging import find_relation
 from skdp.tables.inputs import resolve_data_norm
 from skdp.tables.units import units_of
 
@@ -74,7 +75,7 @@ def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
         )
     labels = np.unique(shared.y if inner.classes is None else np.asarray(inner.classes))
     signs, names, absent = np.ones(inside.size), np.repeat(labels[-1:], inside.size), None
-    if estimator.adjacency == "add-remove":
+    if find_relation(estimator) == "add-remove":
         if not inner.fit_intercept:
             signs = np.where(inside, 1.0, 0.0)
         elif not inside.all():
@@ -95,7 +96,7 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
     in the first column, or of zeros under add-remove.
     """
     others = shared.X
-    if responds(estimator, "lower") and estimator.adjacency == "replace-one":
+    if responds(estimator, "lower") and find_relation(estimator) == "replace-one":
         changed, row = (
             np.broadcast_to(v, others.shape[1]) for v in (estimator.lower, estimator.upper)
         )
@@ -103,7 +104,7 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
         others = np.column_stack([others, np.zeros(len(others))])
         row, changed = np.zeros((2, others.shape[1]))
         row[-1] = resolve_data_norm(estimator.data_norm)
-        changed[0] = row[-1] if estimator.adjacency == "replace-one" else 0.0
+        changed[0] = row[-1] if find_relation(estimator) == "replace-one" else 0.0
     else:
         raise ValueError(
             f"The worst rows for {type(estimator).__name__} are not known: give "
@@ -125,7 +126,8 @@ def given_pair(
             f"got {neighbour!r}."
         )
     one, other = _table(X, y, groups), _table(*neighbour)
-    relations = (getattr(step.estimator, "adjacency", None) for step in walk(estimator))
+    steps = [step.estimator for step in walk(estimator)]
+    relations = [find_relation(step) for step in steps if hasattr(step, "adjacency")]
     add_remove = "add-remove" in relations
     if groups is not None:
         return _differing_in_a_unit(estimator, one, other, add_remove)

@@ -27,6 +27,7 @@ from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.audit.neighbours import NO_NULL_ROW, Table
 from skdp.base.pipelines import walk
 from skdp.base.scikit_learn import template_of
+from skdp.budget.charging import find_relation
 from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import ReleaseTrace, TracedRelease, record_releases
@@ -54,7 +55,8 @@ def uncharged(estimator: Any) -> Any:
     for part in paying_parts(copy):
         if id(part) not in frozen:
             own = part.get_params(deep=False)
-            part.set_params(**{key: settings[key] for key in settings if key in own})
+            known = settings | {"adjacency": find_relation(part)}  # of the budget it would charge
+            part.set_params(**{key: known[key] for key in known if key in own})
     return copy
 
 

@@ -18,7 +18,7 @@ from skdp.budget.forecast import ForecastingView
 from skdp.budget.ledger.chain import Row, canonical
 from skdp.budget.ledger.home import at_home
 from skdp.budget.ledger.store import Ledger, place_of
-from skdp.budget.request import Request
+from skdp.budget.request import Request, about_relations
 from skdp.budget.view import LedgerView
 from skdp.exceptions import BudgetExceededError, LedgerError
 
@@ -133,9 +133,9 @@ def _not_planned(request: Request, plan: Row, used: set[int], wanted: str) -> Bu
         else "the plan has none of that kind: parameters and numbers of rows must be as planned"
     )
     return BudgetExceededError(
-        f"{request.label} asks the plan {plan['label']!r} for {wanted[:200]}, but {reason}. "
-        f"{len(plan['events']) - len(used)} of {len(plan['events'])} events are left. Nothing was "
-        "charged and no row was read."
+        f"{request.label} asks the plan {plan['label']!r} for {wanted[:200]}, but {reason}."
+        f"{about_relations(request, plan['adjacency'])} {len(plan['events']) - len(used)} of "
+        f"{len(plan['events'])} events are left. Nothing was charged and no row was read."
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -274,12 +274,28 @@ def find_accountant(bound: Any = None) -> Any:
     return _Unclear() if unclear else next(iter(distinct.values()), None)
 
 
-def find_relation(accountant: Any, bound: Any = None) -> Adjacency:
-    """Return the relation that the budget to be charged counts in; add-remove if there is none."""
-    budget = find_accountant(bound) if accountant is None else accountant
+def find_relation(estimator: Any) -> Adjacency:
+    """Return the relation that a fit counts in: its own, its budget's, or else replace-one."""
+    own: Adjacency | None = getattr(estimator, "adjacency", None)
+    if own is not None:
+        return own
+    budget = getattr(estimator, "accountant", None)
+    if budget is None:
+        budget = find_accountant(getattr(estimator, "_bound_accountant", None))
     ledger = getattr(budget, "accountant", budget)  # a plan names its budget
-    found: Adjacency = getattr(ledger, "adjacency", "add-remove")
+    found: Adjacency = getattr(ledger, "adjacency", "replace-one")
     return found
+
+
+@contextmanager
+def supposed(accountant: Any) -> Iterator[None]:
+    """Have this thread take a budget for that of a block, to ask what its fits would charge."""
+    outer = _blocks_here.get()
+    token = _blocks_here.set((*outer, (os.getpid(), 0, accountant)))
+    try:
+        yield
+    finally:
+        _blocks_here.reset(token)
 
 
 def _innermost_blocks() -> list[Any]:

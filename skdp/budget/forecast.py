@@ -11,6 +11,7 @@ from skdp.accounting import Event
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import Adjacency, check_integer
 from skdp.base.scikit_learn import responds
+from skdp.budget.charging import supposed
 from skdp.budget.currencies import BudgetFilter
 from skdp.budget.currencies.base import Amounts, add
 from skdp.budget.planning import find_epsilon, plan_refits, set_epsilon
@@ -226,7 +227,8 @@ class ForecastingView(LedgerView):
     def _requests(self, plan: Any, shape: dict[str, Any], **details: Any) -> list[Request]:
         """Prepare what a caller names: releases, or an estimator and the shape of its table."""
         if responds(plan, "fit"):
-            fits, refits = plan_refits(plan, **shape)
+            with supposed(self):  # fits that name no relation follow this budget's
+                fits, refits = plan_refits(plan, **shape)
             ways = [self._requests(fits + refit, {}, **details) for refit in refits or [[]]]
             return min(ways, key=self._left_after) if refits else ways[0]
         _refuse_shape(shape, plan)

@@ -197,6 +197,21 @@ def restate(
     return Charge(event, *(numbers or guarantee))
 
 
+def about_relations(request: Request, adjacency: Adjacency) -> str:
+    """Say what a charge becomes in the relation of a budget; nothing if it counts in that."""
+    given, row, charge = request.row["adjacency"], request.row, request.charge
+    if given == adjacency:
+        return ""
+    who, becomes = row["estimator"] or request.label, ""
+    if charge.epsilon is not None and charge.delta is not None:
+        own = _pair(row["epsilon"], row["delta"])
+        becomes = f": {own} becomes {_pair(charge.epsilon, charge.delta)}"
+    return (
+        f" {who} counts in {given}, this budget in {adjacency}{becomes}. Leave adjacency= out, and "
+        "it counts as the budget does."
+    )
+
+
 def refusal(
     request: Request,
     cost: tuple[Fraction, ...],
@@ -226,7 +241,8 @@ def refusal(
     if currency.delta == 0.0 and asked[1] > 0.0:
         advice += f" {PURE_OFFERS}"
     error = BudgetExceededError(
-        f"{request.label} asks for {_pair(*asked)}, that is {'; '.join(prices)}. Spent are "
+        f"{request.label} asks for {_pair(*asked)}, that is {'; '.join(prices)}."
+        f"{about_relations(request, currency.adjacency)} Spent are "
         f"{_pair(*currency.guarantee(spent))} of {_pair(currency.epsilon, currency.delta)} under "
         f"{currency.name!r} composition. {advice} Nothing was charged and no row was read."
     )

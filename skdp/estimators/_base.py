@@ -207,7 +207,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
             n_classes=n_classes,
             epsilon=self.epsilon,
             delta=self.delta,
-            adjacency=self.adjacency,
+            adjacency=self._relation,
             by_unit=by_unit,
         )
         return self._plan_numbers(numbers)

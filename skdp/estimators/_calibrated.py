@@ -220,7 +220,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
         if not isinstance(self.prevalence, str):
             return build(numbers)
         target = float(self.epsilon), float(self.delta)
-        counts = label_counts(*target, self.adjacency, numbers.n_classes)
+        counts = label_counts(*target, numbers.adjacency, numbers.n_classes)
         return leave_room(build, numbers, before=(counts,))
 
     def _record(

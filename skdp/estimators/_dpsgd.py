@@ -10,7 +10,6 @@ import numpy as np
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import (
-    Adjacency,
     Auto,
     AutoOrAdaptive,
     Clipping,
@@ -45,11 +44,6 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
         "`max_grad_norm`.",
     }
 
-    adjacency: Adjacency = parameter(
-        '{"replace-one", "add-remove"}',
-        "Neighbouring tables: one row replaced, or one added or removed.",
-        default="add-remove",
-    )
     max_grad_norm: float | AutoOrAdaptive = parameter(
         'float or "auto"',
         "Norm to which each record's gradient is clipped, in units of the loss per weight.",

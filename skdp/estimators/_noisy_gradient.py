@@ -204,7 +204,7 @@ class GrpuaModel(DescentModel):
         check_choice("sampling", self.sampling, ("poisson", "uniform"))
         check_choice("calibration", self.calibration, ("pld", "composition", "hidden-state"))
         check_real("radius", self.radius, above=0.0, allowed=(None,))
-        if self.sampling == "uniform" and self.adjacency != "replace-one":
+        if self.sampling == "uniform" and self._relation != "replace-one":
             raise ValueError(
                 "sampling='uniform' draws lots of fixed size, which add-remove neighbours cannot "
                 "both do: use adjacency='replace-one' or sampling='poisson'."

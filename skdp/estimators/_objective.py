@@ -98,7 +98,7 @@ class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
         return (build if self.delta > 0.0 else pure_objective_plan)(
             model,
             penalty=penalty,
-            adjacency=self.adjacency,
+            adjacency=numbers.adjacency,
             epsilon=float(numbers.target_epsilon),
             solver=self.solver,
             max_iter=self.max_iter,

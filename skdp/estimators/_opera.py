@@ -75,7 +75,7 @@ class OperaModel(UnitWeightingMixin, PenalizedModel):
         return OutputPerturbationPlan.build(
             model,
             penalty=default_output_penalty(model, numbers) if penalty is None else penalty,
-            adjacency=self.adjacency,
+            adjacency=numbers.adjacency,
             epsilon=float(numbers.target_epsilon),
             delta=float(self.delta),
             solver=self.solver,

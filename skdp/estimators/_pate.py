@@ -325,7 +325,7 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
             )
         labels, codes = encode_labels(y, self.classes)
         units = None if groups is None else units_of(groups, X.shape[0])
-        teachers = assign_rows(X.shape[0], units, self.n_teachers, self.adjacency)
+        teachers = assign_rows(X.shape[0], units, self.n_teachers, self._relation)
         school = School(
             *(X, codes, labels, units),
             assumptions=assumptions,
@@ -345,7 +345,7 @@ class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator
             most = n_queries if self.max_answers is None else self.max_answers
             threshold = Threshold.with_share(self.threshold_share, votes, n_queries, most)
         noise = 1.0 if self.noise_multiplier is None else float(self.noise_multiplier)
-        kinds = self.aggregation, self.adjacency
+        kinds = self.aggregation, self._relation
         plan = VotePlan(self.n_teachers, n_queries, *kinds, noise, threshold)
         given = self.noise_multiplier is not None
         if given or self.epsilon is None:

@@ -137,8 +137,9 @@ def assign_rows(n_rows: int, units: Units | None, n_teachers: int, adjacency: st
         return np.array(teachers)[units.codes]
     if adjacency == "add-remove":
         raise ValueError(
-            "adjacency='add-remove' needs groups= in fit, an id for each row: without a row, all "
-            "later ones would move to other teachers. Or use adjacency='replace-one'."
+            "adjacency='add-remove', which None is in a budget that counts so, needs groups= in "
+            "fit, an id for each row: without a row, all later ones would move to other teachers. "
+            "Or use adjacency='replace-one'."
         )
     if n_teachers > n_rows:
         raise ValueError(

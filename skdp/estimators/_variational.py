@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import (
-    Adjacency,
     Auto,
     VariationalPrivacy,
     check_choice,
@@ -76,11 +75,6 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
         """How the guarantee comes about. The release of samples of a posterior that was fitted
         without noise, ``"sampling"``, has none, and is refused.""",
         default="dp-sgd",
-    )
-    adjacency: Adjacency = parameter(
-        '{"replace-one", "add-remove"}',
-        "Neighbouring tables: one row replaced, or one added or removed.",
-        default="add-remove",
     )
     prior_precision: float | Auto = parameter(
         'float or "auto"',

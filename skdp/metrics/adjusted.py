@@ -12,13 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.privacy_spent import PrivacySpent
-from skdp.base.parameters import Adjacency, DeclaredParameters, check_integer, parameter, released
+from skdp.base.parameters import DeclaredParameters, check_integer, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, MetaEstimatorMixin
 from skdp.metrics.base import Judged, claims_of
 from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.plans.scores import log_odds
-from skdp.reporting.profile import spending_of
 
 
 def _has_probabilities(adjusted: Any) -> bool:
@@ -62,11 +61,6 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
     )
     _added_texts: ClassVar[dict[str, str]] = {"epsilon": "It is of this fit alone."}
 
-    adjacency: Adjacency | None = parameter(
-        '{"add-remove", "replace-one"} or None',
-        "Which tables are neighbours; None takes the relation of the model.",
-        default=None,
-    )
     classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels of the model.")
     n_features_in_: int = released("int", "That of the model.")
     feature_names_in_: np.ndarray = released(
@@ -214,15 +208,6 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
         if not hasattr(self.estimator, "classes_"):
             raise TypeError(f"{type(self.estimator).__name__} has no classes_: give a classifier.")
         super()._check_parameters()
-
-    @property
-    def _relation(self) -> Any:
-        if self.adjacency is None:
-            try:
-                return spending_of(self.estimator)[1].adjacency
-            except TypeError:  # fitted without privacy, on public rows
-                return "replace-one"
-        return self.adjacency
 
     def _thresholds(self) -> tuple[float, ...]:
         return (0.5,)

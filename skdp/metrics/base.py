@@ -16,10 +16,10 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.privacy_spent import PrivacySpent
-from skdp.base.parameters import Adjacency, Auto, DeclaredParameters, check_integer, parameter
+from skdp.base.parameters import Auto, DeclaredParameters, check_integer, parameter
 from skdp.base.pipelines import first_step
 from skdp.base.scikit_learn import BaseEstimator, columns_of, responds
-from skdp.budget.charging import ChargesBudget, find_relation
+from skdp.budget.charging import ChargesBudget
 from skdp.exceptions import RowsChangedError
 from skdp.fitting import PrivateRelease, ReleaseParameters
 from skdp.reporting.steps import classify_step
@@ -180,13 +180,6 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         'Number of bins, at least 10; ``"auto"`` takes 10 to 44 by n and the noise.',
         default="auto",
     )
-    adjacency: Adjacency | None = parameter(
-        '{"add-remove", "replace-one"} or None',
-        """Which tables are neighbours: one has a row more, the number n that figures are divided by
-        being public and unchanged, or one row is another. None takes the relation that the budget
-        counts in, and add-remove where nothing is charged.""",
-        default=None,
-    )
 
     _method = ".evaluate"
     # What is taken for granted beside the rows, and what is released.
@@ -218,12 +211,6 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     def _given(self, name: str) -> Any:
         """Return a parameter that not all evaluations have; None without it."""
         return self.get_params(deep=False).get(name)
-
-    @property
-    def _relation(self) -> Any:
-        if self.adjacency is None:
-            return find_relation(self.accountant, self._bound_accountant)
-        return self.adjacency
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         """Check model, shapes, labels and subgroups; the model is tried on made-up rows."""

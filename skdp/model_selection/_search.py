@@ -276,6 +276,8 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     def _context(self, rows: int) -> bytes:
         """Tell seeded searches of different public shape or parameters apart."""
         own = self.get_params(deep=True)
+        # As given or not, it is the same search.
+        own |= {name: self._relation for name in own if name.rpartition("__")[2] == "adjacency"}
         hidden = ("random_state", "accountant", "verbose", "n_jobs")
         texts = [
             f"{name}={describe(own[name])}"
@@ -301,10 +303,10 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             n_folds = resolve_cv(self.cv)
             if n_folds > rows:
                 raise ValueError(f"cv={n_folds} folds need more rows or units than {rows}.")
-            parts = assign_folds(rows, n_folds, self.adjacency, stream)
+            parts = assign_folds(rows, n_folds, self._relation, stream)
             check_parts([rows - len(part) for part in parts], rows, f"cv={n_folds}")
             return parts
-        parts = assign_holdout(rows, self.holdout_fraction, self.adjacency, stream)
+        parts = assign_holdout(rows, self.holdout_fraction, self._relation, stream)
         check_parts([len(parts[0])], rows, f"holdout_fraction={self.holdout_fraction:g}")
         return parts
 
@@ -326,7 +328,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             method=self.method,
             epsilon=float(self.epsilon),
             delta=float(self.delta),
-            adjacency=self.adjacency,
+            adjacency=self._relation,
             candidates=tuple(candidate.steps for candidate in candidates),
             train_sizes=sizes if self.method == "cv" else (len(parts[0]),),
             n_rows=shape[0],
@@ -350,7 +352,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         return PrivacySpent(
             epsilon=design.epsilon if met else bound,
             delta=design.delta,
-            adjacency=self.adjacency,
+            adjacency=self._relation,
             event=plan.event,
             accountant="pld",
             mechanism=_plan.mechanism(plan),

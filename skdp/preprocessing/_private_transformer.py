@@ -171,7 +171,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         return PrivacySpent(
             epsilon=float(self.epsilon),
             delta=float(self.delta),
-            adjacency=self.adjacency,
+            adjacency=self._relation,
             event=release.event,
             accountant="gdp",
             mechanism=(

@@ -163,7 +163,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
         refuse_wide(n_features)
         reason = f"rows are clipped to the public norm data_norm={self._row_bound:g}"
         bound = second_moment_bound(n_features, self._mean_weight(), reason)
-        release = Release.bounded("second moments", bound, self.adjacency)
+        release = Release.bounded("second moments", bound, self._relation)
         return release.least(self.epsilon, self.delta)
 
     def _theorem(self) -> str:

@@ -165,7 +165,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         low, high = self._range(n_features)
         steps = max(1, math.ceil(math.log2(float((high - low).max()) / self.resolution)))
         bound = histogram_bound(n_features)
-        release = Release.bounded("histogram", bound, self.adjacency, steps)
+        release = Release.bounded("histogram", bound, self._relation, steps)
         release = release.least(self.epsilon, self.delta)
         if self._margin(release, n_samples) > 0.25:
             warnings.warn(

@@ -222,8 +222,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             raise ValueError("Give either input_norm= or lower= and upper=: one bound on the rows.")
 
     def _weight(self) -> float:
-        adjacency: Adjacency = self.adjacency
-        return _SQUARE_WEIGHTS[adjacency] if self.with_std else 0.0
+        return _SQUARE_WEIGHTS[self._relation] if self.with_std else 0.0
 
     def _count_groups(self, n_features: int) -> int:
         """Return how many variances rows of bounded norm are to tell."""
@@ -241,7 +240,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         else:
             reason = f"rows are clipped to the public norm input_norm={self.input_norm:g}"
             bound = group_moment_bound(self._count_groups(n_features), reason)
-        release = Release.bounded("moments", bound, self.adjacency)
+        release = Release.bounded("moments", bound, self._relation)
         return release.least(self.epsilon, self.delta)
 
     def _theorem(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from skdp.accounting import Event
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_choice, check_real
-from skdp.budget.charging import charge
+from skdp.budget.charging import charge, find_relation
 from skdp.fitting import FitProgress, PrivateRelease
 from skdp.mechanisms import RandomStream, resolve_random_state
 from skdp.mechanisms.random_stream import is_seeded
@@ -171,6 +171,7 @@ class Terms(PrivateRelease):
     _remedy_for_delta = "Or take 0."
 
     def __post_init__(self) -> None:
+        self.adjacency = find_relation(self)
         self._check_parameters()
 
     def release(

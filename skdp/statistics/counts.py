@@ -25,7 +25,7 @@ def private_count(
     *,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: Adjacency = "add-remove",
+    adjacency: Adjacency | None = None,
     mechanism: CountMechanism = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -44,9 +44,10 @@ def private_count(
         Privacy parameter in nats, positive.
     delta : float, default=0.0
         Failure probability, in [0, 1). Noise that is Gaussian needs a positive one, well below 1/n.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        Which tables are neighbours: one has a record more, or one record is another. Only the
-        second takes the number of rows for public.
+    adjacency : {"replace-one", "add-remove"} or None, default=None
+        Neighbouring tables: one record replaced, or one added or removed. Only the first takes the
+        number of rows for public. None follows the privacy budget in force, and is
+        ``"replace-one"`` without one.
     mechanism : {"auto", "laplace", "gaussian"}, default="auto"
         Discrete Laplace or discrete Gaussian noise; ``"auto"`` takes the one with the narrower
         interval, which is Laplace at ``delta=0``.
@@ -118,7 +119,7 @@ def private_histogram(
     other: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: Adjacency = "add-remove",
+    adjacency: Adjacency | None = None,
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -183,7 +184,7 @@ def private_contingency_table(
     schema: Any = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: Adjacency = "add-remove",
+    adjacency: Adjacency | None = None,
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
@@ -318,7 +319,7 @@ def private_top_k(
     schema: Any = None,
     counts: bool = False,
     epsilon: float,
-    adjacency: Adjacency = "add-remove",
+    adjacency: Adjacency | None = None,
     confidence: float = 0.95,
     accountant: Any = None,
     random_state: Any = None,

@@ -130,7 +130,7 @@ def private_table_one(
     columns: Sequence[str] | None = None,
     epsilon: float,
     delta: float = 0.0,
-    adjacency: Adjacency = "add-remove",
+    adjacency: Adjacency | None = None,
     mechanism: str = "auto",
     confidence: float = 0.95,
     accountant: Any = None,
