@@ -119,7 +119,7 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
     proved = guarantee["proved_epsilon"]
     sharper = []
     if proved is not None and f"{proved:.6g}" != f"{guarantee['epsilon']:.6g}":
-        told = f"epsilon {proved:.6g} at the same delta is what the accountant proves of this noise."
+        told = f"epsilon {proved:.6g} at the same delta, as the accountant proves of this noise."
         sharper = [("Sharper figure", told)]
     by = "" if record["kind"] == "ledger" else " accountant"
     return [
