@@ -19,7 +19,7 @@ from skdp.budget.ledger.chain import LedgerReceipt
 from skdp.budget.ledger.files import FilePlace, duplicate
 from skdp.budget.ledger.server import is_address
 from skdp.budget.ledger.store import Ledger, Place, place_of, salvage
-from skdp.budget.request import no_limit
+from skdp.budget.request import no_limit, still_fits
 from skdp.budget.view import LedgerView
 from skdp.exceptions import LedgerDamagedError, LedgerError
 
@@ -122,6 +122,7 @@ def _show(options: argparse.Namespace) -> str:
 
 def _summary(view: LedgerView) -> dict[str, Any]:
     receipt = view.desk.file.verify()
+    fits = still_fits(view.desk.currency, view.desk.file.state().spent)
     return {
         "ledger": str(view.ledger),
         "name": view.name,
@@ -131,13 +132,13 @@ def _summary(view: LedgerView) -> dict[str, Any]:
         "total": _pair(view.epsilon, view.delta),
         **({"note": mark} if (mark := no_limit(view.desk.terms)) else {}),
         "spent": _pair(*view.spent()),
-        "largest release that fits": _pair(*view.remaining()),
+        **{name: _pair(*pair) for name, pair in fits.items()},
+        "entries": receipt.entries,
+        "receipt": str(receipt),
         **{
             f"sum of {unit}": {"spent": used, "at most": most}
             for unit, (used, most) in view.coordinates().items()
         },
-        "entries": receipt.entries,
-        "receipt": str(receipt),
     }
 
 

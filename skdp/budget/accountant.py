@@ -132,10 +132,11 @@ def _not_planned(request: Request, plan: Row, used: set[int], wanted: str) -> Bu
         if planned
         else "the plan has none of that kind: parameters and numbers of rows must be as planned"
     )
+    left = f"{len(plan['events']) - len(used)} of {len(plan['events'])} events are left"
     return BudgetExceededError(
-        f"{request.label} asks the plan {plan['label']!r} for {wanted[:200]}, but {reason}."
-        f"{about_relations(request, plan['adjacency'])} {len(plan['events']) - len(used)} of "
-        f"{len(plan['events'])} events are left. Nothing was charged and no row was read."
+        f"{request.label} is not what the plan {plan['label']!r} has left: {reason}. {left}, which "
+        f"left() lists.{about_relations(request, plan['adjacency'])} Nothing was charged and no "
+        f"row was read. The request was for {wanted[:200]}."
     )
 
 

@@ -19,7 +19,8 @@ from skdp.budget.entries import PLAN, PLANNED, BudgetTerms, filter_of, read_even
 from skdp.budget.ledger.chain import Row, canonical, read_amounts
 from skdp.budget.ledger.home import at_home, name_home
 from skdp.budget.ledger.store import Ledger, known_place
-from skdp.budget.request import Request, prepare, refusal, restate
+from skdp.budget.refusals import refusal
+from skdp.budget.request import Request, prepare, restate
 from skdp.exceptions import LedgerDamagedError, UnsupportedEventError
 
 

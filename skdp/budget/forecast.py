@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,17 @@ from skdp.budget.charging import supposed
 from skdp.budget.currencies import BudgetFilter
 from skdp.budget.currencies.base import Amounts, add
 from skdp.budget.planning import find_epsilon, plan_refits, set_epsilon
-from skdp.budget.request import Request, refusal, what_fits
+from skdp.budget.refusals import (
+    SMALLEST_SHARE,
+    kind_of,
+    largest_granted,
+    refusal,
+    round_away,
+    share_of,
+)
+from skdp.budget.request import Request, pair_text
 from skdp.budget.view import LedgerView
 from skdp.exceptions import BudgetExceededError, CalibrationError
-
-_CLOSE = 1.003  # how near to each other the largest granted epsilon and a refused one are
-_SMALLEST_SHARE = 1e-9  # of the budget's epsilon: less is of no use to a fit
 
 
 @dataclass(frozen=True)
@@ -33,15 +38,26 @@ class Rehearsal:
     spent: Amounts  # after these, or after all charges that would be granted if one is refused
     refused: tuple[int, Amounts] | None = None  # which one of its round, and its cost
 
-    def error(self, needed: int, who: str) -> BudgetExceededError:
+    def error(self, needed: int, who: str, before: Amounts) -> BudgetExceededError:
         """Return the error of the refused charge, which says how many there would have been."""
         assert self.refused is not None
         place, cost = self.refused
         error = refusal(self.requests[place], cost, self.spent, self.currency)
         if needed > 1:
             granted = int(self.rounds) * len(self.requests) + place
-            error.args = (f"{who} needs {needed} charges, of which {granted} fit. {error}",)
+            told = f"{who} needs {needed} charges, of which {granted} fit."
+            error.args = (f"{told}{self._shares(needed, before)} The next one: {error}",)
         return error
+
+    def _shares(self, needed: int, before: Amounts) -> str:
+        """Say with which (epsilon, delta) each of all charges would fit."""
+        kinds = {kind_of(request.event) for request in self.requests}
+        relations = {request.row["adjacency"] for request in self.requests}
+        kind = "gaussian" if kinds == {"gaussian"} else "any"
+        share = share_of(self.currency, before, needed, kind)
+        if share is None or relations != {self.currency.adjacency}:
+            return ""
+        return f" All fit with {pair_text(*map(round_away, share))} each."
 
 
 def rehearse(
@@ -59,29 +75,6 @@ def rehearse(
         if all(a == b or most is None for a, b, most in zip(before, spent, limits, strict=True)):
             return Rehearsal(currency, requests, math.inf, spent)
     return Rehearsal(currency, requests, rounds, spent)
-
-
-def largest_epsilon(
-    total: float, guess: float, try_out: Callable[[float], BudgetExceededError | None]
-) -> float:
-    """Return an epsilon that is granted, next to the smallest that is known not to be."""
-    low, high, trial = 0.0, math.inf, guess
-    while not high <= _CLOSE * low:
-        try:
-            error = try_out(trial)
-        except CalibrationError:
-            error = BudgetExceededError(f"epsilon={trial:.3g} is out of the estimator's reach.")
-        if error is None:
-            low = trial
-        elif trial < _SMALLEST_SHARE * total:
-            raise error
-        else:
-            high = trial
-        if 0.0 < low and high < math.inf:
-            trial = math.sqrt(low * high)
-        else:
-            trial *= 2.0 if low > 0.0 else 0.25
-    return low
 
 
 class ForecastingView(LedgerView):
@@ -135,9 +128,10 @@ class ForecastingView(LedgerView):
         details = {"adjacency": adjacency, "epsilon": epsilon, "delta": delta, "label": label}
         requests = self._requests(plan, shape, **details)
         currency = self.desk.currency
-        found = rehearse(currency, self.desk.file.state().spent, requests, fits)
+        before = self.desk.file.state().spent
+        found = rehearse(currency, before, requests, fits)
         if found.refused is not None:
-            raise found.error(fits * len(requests), label or type(plan).__name__)
+            raise found.error(fits * len(requests), label or type(plan).__name__, before)
         self.desk.admit(requests[0], keep=False)  # whether the file can be written
         return currency.remaining(found.spent)
 
@@ -214,13 +208,21 @@ class ForecastingView(LedgerView):
             return currency.allocate(spent, fits, mechanism)
         currency.allocate(currency.nothing, fits)  # checks `fits`, and that there is a limit
 
-        def try_out(epsilon: float) -> BudgetExceededError | None:
-            asked = self._requests(set_epsilon(mechanism, epsilon), shape)
-            found, needed = rehearse(currency, spent, asked, int(fits)), int(fits) * len(asked)
-            return found.error(needed, type(mechanism).__name__) if found.refused else None
+        refused: list[Rehearsal] = []
 
-        guess = what_fits(currency, spent, fits, "any") or (currency.epsilon / fits, 0.0)
-        epsilon = largest_epsilon(currency.epsilon, guess[0], try_out)
+        def granted(epsilon: float) -> bool:
+            try:
+                asked = self._requests(set_epsilon(mechanism, epsilon), shape)
+            except CalibrationError:
+                return False
+            found = rehearse(currency, spent, asked, int(fits))
+            refused.extend([found] * (found.refused is not None))
+            return found.refused is None
+
+        guess = share_of(currency, spent, fits, "any") or (currency.epsilon / fits, 0.0)
+        epsilon = largest_granted(guess[0], granted, SMALLEST_SHARE * currency.epsilon)
+        if epsilon == 0.0:
+            raise _nothing_fits(refused, int(fits), type(mechanism).__name__, spent)
         own = set_epsilon(mechanism, epsilon).get_params()
         return epsilon, float(own[f"{find_epsilon(mechanism).removesuffix('epsilon')}delta"])
 
@@ -243,6 +245,14 @@ class ForecastingView(LedgerView):
         currency = self.desk.currency
         found = rehearse(currency, self.desk.file.state().spent, requests, 1)
         return found.refused is None, currency.remaining(found.spent)
+
+
+def _nothing_fits(
+    refused: list[Rehearsal], fits: int, who: str, spent: Amounts
+) -> BudgetExceededError:
+    if not refused:
+        return BudgetExceededError(f"{who} cannot be fitted with so little epsilon as is left.")
+    return refused[-1].error(fits * len(refused[-1].requests), who, spent)
 
 
 def _refuse_shape(shape: dict[str, Any], given: Any) -> None:

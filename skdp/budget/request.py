@@ -1,4 +1,4 @@
-"""Requests to a budget: the filter's question, refusals, totals and how they are shown."""
+"""Requests to a budget: the filter's question, totals and how they are shown."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from skdp.accounting import (
     OneOfEvent,
     PLDAccountant,
 )
-from skdp.accounting.accountants.gdp import GDPAccountant
 from skdp.accounting.analysis import analysis_of, of_two
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.arithmetic import decimal_up
 from skdp.accounting.privacy_spent import UNITS, PrivacySpent, refuse_disproved
 from skdp.accounting.records import html_table
 from skdp.accounting.value import check_guarantee
-from skdp.base.parameters import PURE_OFFERS, Adjacency, check_choice
+from skdp.base.parameters import Adjacency, check_choice
 from skdp.budget.currencies import BudgetFilter
 from skdp.budget.currencies.base import Charge, pair_of
 from skdp.budget.entries import CHARGE, BudgetTerms, describe_parameters, write_event, write_up
@@ -204,61 +203,12 @@ def about_relations(request: Request, adjacency: Adjacency) -> str:
         return ""
     who, becomes = row["estimator"] or request.label, ""
     if charge.epsilon is not None and charge.delta is not None:
-        own = _pair(row["epsilon"], row["delta"])
-        becomes = f": {own} becomes {_pair(charge.epsilon, charge.delta)}"
+        own = pair_text(row["epsilon"], row["delta"])
+        becomes = f": {own} becomes {pair_text(charge.epsilon, charge.delta)}"
     return (
         f" {who} counts in {given}, this budget in {adjacency}{becomes}. Leave adjacency= out, and "
         "it counts as the budget does."
     )
-
-
-def refusal(
-    request: Request,
-    cost: tuple[Fraction, ...],
-    spent: tuple[Fraction, ...],
-    currency: BudgetFilter,
-) -> BudgetExceededError:
-    """Return the error of a charge that does not fit."""
-    charge, left = request.charge, currency.remaining(spent)
-    if charge.epsilon is not None and charge.delta is not None:
-        asked = charge.epsilon, charge.delta
-    else:
-        asked = currency.guarantee(cost)
-    kind = "gaussian" if GDPAccountant().supports(charge.event) else "any"
-    fits = what_fits(currency, spent, 1, kind)
-    prices = [
-        f"{write_up(price):.6g} of {unit} where {_left(limit, used)} are left"
-        for unit, price, used, limit in zip(
-            currency.units, cost, spent, currency.reachable(spent), strict=True
-        )
-        if price > 0 or not any(cost)
-    ]
-    advice = (
-        "Nothing fits any more: end here, or start a budget of its own for other records."
-        if fits is None
-        else f"A release of {_pair(*fits)} would fit: ask for that."
-    )
-    if currency.delta == 0.0 and asked[1] > 0.0:
-        advice += f" {PURE_OFFERS}"
-    error = BudgetExceededError(
-        f"{request.label} asks for {_pair(*asked)}, that is {'; '.join(prices)}."
-        f"{about_relations(request, currency.adjacency)} Spent are "
-        f"{_pair(*currency.guarantee(spent))} of {_pair(currency.epsilon, currency.delta)} under "
-        f"{currency.name!r} composition. {advice} Nothing was charged and no row was read."
-    )
-    error.requested, error.remaining, error.fits = asked, left, fits
-    return error
-
-
-def what_fits(
-    currency: BudgetFilter, spent: tuple[Fraction, ...], fits: int, mechanism: str
-) -> tuple[float, float] | None:
-    """Return the (epsilon, delta) of each of several releases that exhaust the budget."""
-    try:
-        share = currency.allocate(spent, fits, mechanism)
-    except (ValueError, BudgetExceededError):
-        return None
-    return share if share[0] > 0.0 else None
 
 
 def total_spent(
@@ -282,7 +232,7 @@ def total_spent(
         event=_total_event(currency, spent, epsilon, delta),
         accountant="pld",
         mechanism=(
-            f"{len(entries)} entries of a budget of {_pair(terms.epsilon, terms.delta)}"
+            f"{len(entries)} entries of a budget of {pair_text(terms.epsilon, terms.delta)}"
             f"{no_limit(terms, '; its ')}, added up "
             f"by the {currency.name!r} filter, which holds when later releases are chosen after "
             "looking at earlier results"
@@ -344,38 +294,84 @@ def coordinates(
     }
 
 
-def short_text(terms: BudgetTerms, spent: tuple[float, float] | str, entries: int | None) -> str:
-    """Return the budget's ``repr``."""
+class Remaining(tuple[float, float]):
+    """An (epsilon, delta) whose ``repr`` says why it is not the total less what is spent."""
+
+    why: str = ""
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self))}){self.why}"
+
+
+def remaining(terms: BudgetTerms, currency: BudgetFilter, spent: tuple[Fraction, ...]) -> Remaining:
+    """Return the largest single release that still fits."""
+    left = Remaining(currency.remaining(spent))
+    used = zip((terms.epsilon, terms.delta), currency.guarantee(spent), left, strict=True)
+    if not all(math.isclose(total, now + rest, rel_tol=1e-9) for total, now, rest in used):
+        left.why = (
+            f": the largest single release that fits. By {currency.name!r} composition, epsilons "
+            "of single releases do not add up to the total"
+        )
+    return left
+
+
+def still_fits(
+    currency: BudgetFilter, spent: tuple[Fraction, ...]
+) -> dict[str, tuple[float, float]]:
+    """Return the largest release that fits, and the largest one of which no more is known."""
+    largest = currency.remaining(spent)
+    if math.isinf(currency.epsilon):
+        return {"largest release that fits": largest}
+    try:
+        any_kind = currency.allocate(spent, 1, "any")
+    except BudgetExceededError:
+        any_kind = 0.0, 0.0
+    more = {} if any_kind == largest else {"largest of any kind": any_kind}
+    return {"largest release that fits": largest, **more}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a budget shows of itself."""
+
+    spent: tuple[float, float]
+    fits: dict[str, tuple[float, float]]
+    sums: dict[str, tuple[float, float]]
+    entries: int
+
+
+def short_text(terms: BudgetTerms, shown: Shown | str) -> str:
+    """Return the budget's ``repr``; a word stands for a ledger that cannot be read."""
     name = "" if terms.name is None else f", name={terms.name!r}"
-    used = spent if isinstance(spent, str) else f"spent {_pair(*spent)[1:-1]}; {entries} charges"
-    used += no_limit(terms, "; ")
+    used = shown
+    if isinstance(shown, Shown):
+        spent, left = pair_text(*shown.spent)[1:-1], pair_text(*next(iter(shown.fits.values())))
+        fits = "" if math.isinf(terms.epsilon) else f"; {left[1:-1]} still fits"
+        used = f"spent {spent}{fits}; {shown.entries} charges"
     return (
         f"BudgetAccountant(epsilon={terms.epsilon:g}, delta={terms.delta:g}, "
-        f"adjacency={terms.adjacency!r}, composition={terms.composition!r}{name}; {used})"
+        f"adjacency={terms.adjacency!r}, composition={terms.composition!r}{name}; "
+        f"{used}{no_limit(terms, '; ')})"
     )
 
 
-def html_text(
-    terms: BudgetTerms,
-    spent: tuple[float, float] | str,
-    sums: Mapping[str, tuple[float, float]],
-    entries: int,
-    where: object,
-) -> str:
+def html_text(terms: BudgetTerms, shown: Shown | str, where: object) -> str:
     """Return the budget as a table for notebooks."""
-    used = spent if isinstance(spent, str) else _pair(*spent)
+    told: list[tuple[str, str]] = []
+    sums: list[tuple[str, str]] = []
+    if isinstance(shown, Shown):
+        pairs = {"spent": shown.spent, **shown.fits}
+        told = [(name, pair_text(*pair)) for name, pair in pairs.items()]
+        sums = [(f"sum of {unit}", f"{now:.6g}") for unit, (now, _) in shown.sums.items()]
     rows = [
         ("name", terms.name or "none"),
-        ("total", _pair(terms.epsilon, terms.delta) + no_limit(terms, ": ")),
-        ("spent", used),
-        *(
-            (f"sum of {unit}", f"{now:.6g} of at most {most:.6g}")
-            for unit, (now, most) in sums.items()
-        ),
-        ("entries", str(entries)),
+        ("total", pair_text(terms.epsilon, terms.delta) + no_limit(terms, ": ")),
+        *(told or [("spent", str(shown))]),
+        ("entries", str(shown.entries if isinstance(shown, Shown) else 0)),
         ("adjacency", terms.adjacency),
         ("composition", terms.composition),
         ("ledger", str(where)),
+        *sums,
     ]
     return html_table("Privacy budget", rows)
 
@@ -387,9 +383,6 @@ def no_limit(terms: BudgetTerms, before: str = "") -> str:
     )
 
 
-def _pair(epsilon: float, delta: float) -> str:
+def pair_text(epsilon: float, delta: float) -> str:
+    """Return a pair as texts show it."""
     return f"(epsilon={epsilon:.6g}, delta={delta:.3g})"
-
-
-def _left(limit: Fraction | None, used: Fraction) -> str:
-    return "unlimited amounts" if limit is None else f"{float(max(limit - used, Fraction(0))):.6g}"

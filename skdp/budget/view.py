@@ -11,7 +11,16 @@ from skdp.budget.desk import Desk, not_priced, price_again
 from skdp.budget.entries import record_of
 from skdp.budget.ledger.chain import LedgerReceipt, read_amounts
 from skdp.budget.ledger.store import Ledger
-from skdp.budget.request import coordinates, html_text, short_text, total_spent
+from skdp.budget.request import (
+    Remaining,
+    Shown,
+    coordinates,
+    html_text,
+    remaining,
+    short_text,
+    still_fits,
+    total_spent,
+)
 from skdp.exceptions import LedgerError, PrivacyWarning
 from skdp.mechanisms.contribution import Adjacency
 
@@ -69,7 +78,7 @@ class LedgerView:
         """
         return self.desk.currency.guarantee(self.desk.file.state().spent)
 
-    def remaining(self) -> tuple[float, float]:
+    def remaining(self) -> Remaining:
         """Return the (epsilon, delta) of the largest single release that still fits.
 
         Returns
@@ -77,9 +86,10 @@ class LedgerView:
         tuple of float
             Zeros if none fits but perhaps a pure one. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"``
             that release is Gaussian, under ``"mixed"`` perhaps; epsilons are not additive there,
-            and this may be more than the difference between the total and what is spent.
+            and this may be more than the difference between the total and what is spent. Its
+            ``repr`` says so then.
         """
-        return self.desk.currency.remaining(self.desk.file.state().spent)
+        return remaining(self.desk.terms, self.desk.currency, self.desk.file.state().spent)
 
     def coordinates(self) -> dict[str, tuple[float, float]]:
         """Return what is spent in each unit of the currency, and what that sum may still reach.
@@ -158,21 +168,19 @@ class LedgerView:
         """
 
     def __repr__(self) -> str:
-        used, entries, _ = self._used()
-        return short_text(self.desk.terms, used, entries)
+        return short_text(self.desk.terms, self._shown())
 
     def _repr_html_(self) -> str:
-        used, entries, sums = self._used()
-        return html_text(self.desk.terms, used, sums, entries, self.desk.file.where)
+        return html_text(self.desk.terms, self._shown(), self.desk.file.where)
 
-    def _used(self) -> tuple[tuple[float, float] | str, int, dict[str, tuple[float, float]]]:
-        """Return what is spent; a fitted model is displayed also when its ledger is gone."""
+    def _shown(self) -> Shown | str:
+        """Return what is shown; a fitted model is displayed also when its ledger is gone."""
         try:
-            state = self.desk.file.state()
-            sums = coordinates(self.desk.currency, state.spent)
-            return self.desk.currency.guarantee(state.spent), state.entries, sums
+            state, currency = self.desk.file.state(), self.desk.currency
         except LedgerError as error:
-            return type(error).__name__, 0, {}
+            return type(error).__name__
+        fits, sums = still_fits(currency, state.spent), coordinates(currency, state.spent)
+        return Shown(currency.guarantee(state.spent), fits, sums, state.entries)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.desk.state()

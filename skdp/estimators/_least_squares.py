@@ -91,7 +91,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     def _account(self, plan: RegressionPlan) -> PrivacySpent:
         return self._record(
             plan,
-            plan.achieved_epsilon(float(self.epsilon), float(self.delta)),
+            float(self.epsilon),
             "gdp",
             f"Gaussian noise on counts of targets in {plan.tuning.bins} bins, on second moments of "
             f"rows and on {plan.steps.times} sums of clipped gradients, of deviation "
@@ -268,7 +268,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     def _account(self, plan: MomentPlan) -> PrivacySpent:
         return self._record(
             plan,
-            plan.sums.achieved_epsilon(float(self.epsilon), float(self.delta)),
+            float(self.epsilon),
             "gdp",
             f"Gaussian noise of standard deviation {plan.sums.scale:.6g} on sums of second "
             f"moments of rows with their target, L2 sensitivity {plan.sums.sensitivity:.6g} "

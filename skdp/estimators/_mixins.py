@@ -246,9 +246,9 @@ class GivenNoiseMixin(PrivateFit):
             )
 
     def _claim(self, epsilon: float) -> float:
-        """Return the epsilon to report: the accountant's, or the target it was calibrated to."""
+        """Return the epsilon to report: that of given noise, or the target of calibrated noise."""
         if self.noise_multiplier is None:
-            return epsilon if self.epsilon is None else min(epsilon, float(self.epsilon))
+            return epsilon if self.epsilon is None else float(self.epsilon)
         if math.isinf(epsilon):
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "

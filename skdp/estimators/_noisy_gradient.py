@@ -130,8 +130,8 @@ class NoisyGradientModel(PrivateModel):
         )
 
     def _claim(self, epsilon: float) -> float:
-        """Return the epsilon to report: the accountant's, or the target it was calibrated to."""
-        return epsilon if self.epsilon is None else min(epsilon, float(self.epsilon))
+        """Return the epsilon to report: the target that noise is certified for, if there is one."""
+        return epsilon if self.epsilon is None else float(self.epsilon)
 
     def _public_steps(self, plan: NoisyGradientPlan) -> int:
         return plan.steps

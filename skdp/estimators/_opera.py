@@ -16,7 +16,6 @@ from skdp.base.parameters import (
 from skdp.estimators._base import PenalizedModel, UnitWeightingMixin
 from skdp.estimators._calibrated import CalibratedMixin, ClassWeightMixin
 from skdp.estimators._mixins import LogisticMixin, SmoothedHingeMixin
-from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.models import LinearModel
 from skdp.plans.defaults import PublicNumbers, default_output_penalty
 from skdp.plans.output_perturbation import OutputPerturbationPlan
@@ -86,15 +85,11 @@ class OperaModel(UnitWeightingMixin, PenalizedModel):
         )
 
     def _account(self, plan: OutputPerturbationPlan) -> PrivacySpent:
-        # The noise is certified for the target; the inverse may round up beyond it.
-        achieved, accountant, proof = float(self.epsilon), "pld", "docs/proofs/pure.md"
+        accountant, proof = "pld", "docs/proofs/pure.md"
         if plan.delta == 0.0:
             law = "independent Laplace" if plan.grid > 0.0 else "one norm-exponential"
             law = f"{law} vector of scale {plan.sigma:.6g}"
         else:
-            if not (plan.before or plan.after):
-                multiplier = plan.release.multiplier
-                achieved = min(analytic_gaussian_epsilon(multiplier, plan.delta), achieved)
             accountant, law = "gdp", f"one Gaussian vector of standard deviation {plan.sigma:.6g}"
             proof = "analytic Gaussian mechanism, Balle & Wang 2018, Theorem 8"
         if plan.solver == "gd":
@@ -104,7 +99,7 @@ class OperaModel(UnitWeightingMixin, PenalizedModel):
         norm = "L1" if plan.delta == 0.0 < plan.grid else "L2"
         return self._record(
             plan,
-            achieved,
+            float(self.epsilon),
             accountant,
             f"output perturbation: {theorem}, {norm} sensitivity {plan.sensitivity:.6g}, {law} "
             f"(scaled units{self._about_grid(plan)}; {proof})",

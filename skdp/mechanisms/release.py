@@ -28,7 +28,6 @@ from skdp.accounting import (
 from skdp.accounting.numerics.arithmetic import decimal_up, float_up, read_decimal
 from skdp.mechanisms.additive import AdditiveMechanism, GaussianMechanism, NormExponentialMechanism
 from skdp.mechanisms.analytic_gaussian import (
-    analytic_gaussian_epsilon,
     analytic_gaussian_sigma,
     check_representable,
 )
@@ -124,12 +123,6 @@ class Release:
     def at_once(self, count: int) -> Self:
         """Return several vectors with Gaussian noise as one."""
         return replace(self, l2=self.l2 * math.sqrt(count), times=1)
-
-    def achieved_epsilon(self, epsilon: float, delta: float) -> float:
-        """Return the epsilon of all vectors with such noise, at most the one that was asked for."""
-        total = self.sigma / math.sqrt(self.times)
-        # The noise is certified for the target; the inverse may round up beyond it.
-        return min(analytic_gaussian_epsilon(total, delta, self.l2), epsilon)
 
     def on_grid(self, multiplier: float, count: int) -> Self:
         """Return `count` numbers, rounded to a grid, with discrete Gaussian noise.

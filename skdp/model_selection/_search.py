@@ -55,6 +55,7 @@ METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
 # Share of epsilon for choosing by scores, where it adds to that of training.
 _SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
+_MET = 0.99  # from which share of the target on the target is what a search claims
 
 
 class Prepared(NamedTuple):
@@ -345,13 +346,16 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
 
     def _account(self, plan: PricedSearch) -> PrivacySpent:
         design = plan.design
+        bound = plan.accountant().epsilon(design.delta)
+        # Candidates of given noise may cost much less than they are allowed.
+        met = bound >= _MET * design.epsilon
         return self._record_of(
             plan.event,
             self._relation,
             _plan.mechanism(plan),
             _plan.assumptions(plan, self._scorer()),
             _plan.list_releases(plan),
-            epsilon=min(plan.accountant().epsilon(design.delta), design.epsilon),
+            epsilon=design.epsilon if met else bound,
             arithmetic=_plan.arithmetic(plan),
             by_unit=design.by_unit,
         )

@@ -18,7 +18,7 @@ from scipy.linalg import eigh
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency
-from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon, analytic_gaussian_sigma
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release, compose
@@ -146,10 +146,6 @@ class RegressionPlan(OnAllRows):
         """Gaussian differential privacy of all releases together."""
         squares = (p.times * (p.l2 / float(p.scale)) ** 2 for p in self._parts)
         return math.sqrt(sum(squares)) * ROUND_UP
-
-    def achieved_epsilon(self, epsilon: float, delta: float) -> float:
-        """Return the epsilon of all releases, at most the one that was asked for."""
-        return min(analytic_gaussian_epsilon(1.0 / (self.mu * ROUND_UP), delta), epsilon)
 
     def bind(
         self, X: Any, targets: Array, row_weight: Array | None = None, n_units: int | None = None

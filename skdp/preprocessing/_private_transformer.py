@@ -166,7 +166,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         """Do nothing more: what is learned is released, and set, bit by bit."""
 
     def _account(self, plan: Plan) -> PrivacySpent:
-        release, target = plan.release, (float(self.epsilon), float(self.delta))
+        release = plan.release
         times = "one Gaussian vector" if release.times == 1 else f"{release.times} Gaussian vectors"
         mechanism = (
             f"{self._theorem()}: L2 sensitivity {release.l2:.6g} (scaled units), {times} of "
@@ -181,7 +181,6 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         )
         return self._record_of(
             *(release.event, self._relation, mechanism, assumptions, self._released),
-            epsilon=release.achieved_epsilon(*target),
             accountant="gdp",
             by_unit=plan.by_unit,
         )

@@ -116,12 +116,18 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
         f"{point['epsilon']:.4g} at {point['delta']:.3g}" for point in guarantee["curve"]
     )
     events = "; ".join(event_text(event) for event in guarantee["events"])
+    proved = guarantee["proved_epsilon"]
+    sharper = []
+    if proved is not None and f"{proved:.6g}" != f"{guarantee['epsilon']:.6g}":
+        told = f"epsilon {proved:.6g} at the same delta, as the accountant proves of this noise."
+        sharper = [("Sharper figure", told)]
     by = "" if record["kind"] == "ledger" else " accountant"
     return [
         (name, f"{pair}-differential privacy, {record['model']}."),
         ("Neighbours", f"{guarantee['adjacency']}: {guarantee['neighbours']}."),
         ("Unit of privacy", f"{protects}."),
         ("Epsilon at other deltas", f"{curve}."),
+        *sharper,
         ("Accounting", f"{guarantee['accountant']}{by}, upper bound, of {events}."),
         ("Sampling", f"{guarantee['sampling']}."),
     ]

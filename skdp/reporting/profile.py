@@ -31,6 +31,7 @@ class Total(NamedTuple):
     curve: tuple[tuple[float, float], ...]
     of_a_group: tuple[float, float]
     unit: str  # "row" or "group", as of the records; "both" if each is that of some
+    proved: float | None = None  # the accountant's epsilon at delta, where one composes all events
 
 
 def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total | None:
@@ -52,10 +53,14 @@ def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total |
         group = group_privacy(epsilon, delta, group_size)
         alone, name = ((delta, epsilon),), "basic composition"
         return Total(epsilon, delta, adjacency, name, events, alone, group, unit)
-    epsilon = min(epsilon, float(joint.epsilon(delta)))
-    curve = tuple((d, _at_most(joint, d, epsilon, delta)) for d in _deltas(delta))
+    proved = min(epsilon, float(joint.epsilon(delta)))
+    if len(records) > 1:  # a single fit has the guarantee that it was asked for and charged
+        epsilon = proved
+    curve = tuple(
+        (d, epsilon if d == delta else _at_most(joint, d, epsilon, delta)) for d in _deltas(delta)
+    )
     group = (float(group_epsilon(joint, delta, group_size)), delta)
-    return Total(epsilon, delta, adjacency, joint.name, events, curve, group, unit)
+    return Total(epsilon, delta, adjacency, joint.name, events, curve, group, unit, proved)
 
 
 def _total_of_both(records: Sequence[PrivacySpent], group_size: int) -> Total | None:

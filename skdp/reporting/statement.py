@@ -291,6 +291,7 @@ def _guarantee(total: Total, unit: str, rows_per_unit: int | None) -> dict[str, 
         "events": events,
         "sampling": _sampling(events),
         "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in total.curve],
+        "proved_epsilon": total.proved,
     }
     if rows > 1 and not by_group:
         epsilon, delta = total.of_a_group

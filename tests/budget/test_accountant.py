@@ -54,12 +54,15 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_what_fits():
         charge(budget, 2.0, 0.0)
     error = caught.value
     assert error.requested == (2.0, 0.0)
-    assert error.remaining == error.fits == (0.75, 9e-6)
+    assert error.remaining == (0.75, 9e-6) and error.fits == (0.75, 0.0)
     assert vars(pickle.loads(pickle.dumps(error))) == vars(error)  # it comes back from workers
-    for part in ("test asks for (epsilon=2", "epsilon=0.25", "epsilon=0.75", "delta=9e-06"):
-        assert part in str(error)
+    assert str(error) == (
+        "test asks for (epsilon=2, delta=0), and (epsilon=0.75, delta=0) still fits: ask for that. "
+        "Nothing was charged and no row was read. It needs 2 of epsilon where 0.75 is left. Spent "
+        "is (epsilon=0.25, delta=1e-06) of (epsilon=1, delta=1e-05), composition 'basic'."
+    )
     budget.reserve(ApproxDPEvent(*error.fits))
-    with pytest.raises(BudgetExceededError, match="Nothing fits any more") as caught:
+    with pytest.raises(BudgetExceededError, match="nothing of its kind fits any more") as caught:
         charge(budget)
     assert caught.value.fits is None and caught.value.remaining == (0.0, 0.0)
 

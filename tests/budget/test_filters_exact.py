@@ -241,7 +241,7 @@ def test_remaining_fits_and_shrinks(name):
             assert fits(budget, noise, own, delta, spent=spent) == granted
         before = epsilon
     assert budget.remaining(budget.limits) == (0.0, 0.0)
-    with pytest.raises(BudgetExceededError, match="nothing is left"):
+    with pytest.raises(BudgetExceededError, match="Nothing is left"):
         budget.allocate(budget.limits, 2)
 
 

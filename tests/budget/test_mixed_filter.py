@@ -369,13 +369,17 @@ def test_ledgers_say_both_coordinates(tmp_path):
     sums = budget.coordinates()
     assert sums["epsilon"] == (1.0, 1.5) and sums["delta"] == (1e-6, 2.5e-6)
     assert sums["mu squared"][0] == 1 / 64 < sums["mu squared"][1]
-    for words in ("0.015625 of at most", "1 of at most 1.5"):
+    for words in (
+        "<th>sum of mu squared</th><td>0.015625<",
+        "<th>sum of epsilon</th><td>1<",
+        "largest of any kind",
+    ):
         assert words in budget._repr_html_()
     again = BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "a.sqlite")
     assert again.coordinates() == sums
     with pytest.raises(LedgerMismatchError, match=r"stated_epsilon=1\.5 and not 1\.0"):
         BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "a.sqlite", stated_epsilon=1.0)
-    with pytest.raises(BudgetExceededError, match=r"0\.6 of epsilon where 0\.5 are left"):
+    with pytest.raises(BudgetExceededError, match=r"0\.6 of epsilon where 0\.5 is left"):
         budget.reserve(PureDPEvent(0.6))
     total = budget.total
     assert tuple(total) == budget.spent()

@@ -182,8 +182,9 @@ class BudgetFilter(ABC):
         needs_delta = self.limits[-1] != 0 and (mechanism == "any" or left[0] == 0)
         if not any(left[:-1]) or (needs_delta and left[-1] == 0):
             raise BudgetExceededError(
-                f"nothing is left to divide among {fits} releases: "
-                f"{', '.join(self.units)} come to {', '.join(f'{float_up(x):.3g}' for x in left)}."
+                f"Nothing is left to divide among {fits} releases: end here, or start a budget for "
+                f"other records. Left of {', '.join(self.units)}: "
+                f"{', '.join(f'{float_up(x):.3g}' for x in left)}."
             )
         return self._allocate(left, int(fits), mechanism)
 
