@@ -3,7 +3,9 @@
 import inspect
 import re
 import types
+from importlib.metadata import metadata
 from importlib.metadata import version as package_version
+from pathlib import Path
 
 from sphinx.util.inspect import stringify_signature
 
@@ -42,13 +44,23 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "skdp"
+html_title = f"skdp {version}"
+html_search_scorer = str(Path(__file__).with_name("search_order.js"))
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages above all sections have no section to show on the left: they get the whole site.
 html_sidebars = {name: ["site-nav"] for name in ("index", "search", "genindex")}
-html_theme_options = {"header_links_before_dropdown": 6, "show_toc_level": 2}
+repository = next(
+    link.split(", ")[1]
+    for link in metadata("skdp").get_all("Project-URL")
+    if link.startswith("Repository")
+)
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "icon_links": [{"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}],
+}
 
 
 def skip_members_of_others(app, what, name, obj, skip, options):
