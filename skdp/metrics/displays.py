@@ -337,7 +337,10 @@ class PrivateMetricFrame:
         return [names, *([str(key), *map(repr, row.values())] for key, row in self._rows().items())]
 
     def _rows(self) -> dict[Hashable, dict[str, Figure]]:
-        gaps = {"largest difference": self.difference(), "smallest ratio": self.ratio()}
+        gaps: dict[Hashable, dict[str, Figure]] = {
+            "largest difference": self.difference(),
+            "smallest ratio": self.ratio(),
+        }
         return {**self.by_group, "overall": self.overall, **gaps}
 
     def _of(self, part: PrivateEvaluationResult | PrivateRegressionResult) -> dict[str, Figure]:
