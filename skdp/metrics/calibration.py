@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from skdp.metrics.figures import FEW_VALUES, Figure, Interval, ratio
+from skdp.metrics.figures import FEW_VALUES, Figure, Interval, narrow_points, not_ruled_out, ratio
 from skdp.plans.scores import PARTS, ScoreBins, ScoreTable
 
 # Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
@@ -172,17 +172,42 @@ def calibration_cells(bins: ScoreBins) -> np.ndarray:
     return np.arange(cells[-1] + 1)[:, None] == cells
 
 
-def calibration_curve(table: ScoreTable, z: float) -> list[tuple[float, Figure]]:
-    """Return the mean score and the share of positives in each cell."""
+def calibration_curve(
+    table: ScoreTable, z: float, largest_width: float
+) -> list[tuple[float, Figure]]:
+    """Return mean score and share of positives of at most ten cells with narrow intervals."""
+    cells, rows = calibration_cells(table.bins), table.counts.sum(axis=0)
+    edges = [*cells.argmax(axis=1).tolist(), table.bins.count]
     means = table.bins.parts.mean(axis=0) @ table.bins.spreads[0]
-    every, flat = table.counts.sum(axis=0), table.counts.ravel()
-    points = []
-    for cell in calibration_cells(table.bins).astype(float):
-        within = np.concatenate([cell, cell])
-        inside = np.concatenate([np.zeros_like(cell), cell])
-        observed = ratio("observed", flat, table.covariance, inside, within, z)
-        low, high = means[cell > 0].min(), means[cell > 0].max()
-        kept = np.maximum(every, 0.0) * cell
-        mean = float(kept @ means / kept.sum()) if kept.sum() > 0.0 else 0.5 * (low + high)
-        points.append((mean, observed))
-    return points
+
+    def point(first: int, last: int) -> tuple[float, Figure]:
+        cell = np.zeros_like(rows)
+        cell[first:last] = 1.0
+        return _calibration_point(table, cell, means, z)
+
+    return narrow_points(edges, point, rows, largest_width)
+
+
+def _calibration_point(
+    table: ScoreTable, cell: np.ndarray, means: np.ndarray, z: float
+) -> tuple[float, Figure]:
+    """Return the mean score and the share of positives of a cell, given by 0 and 1 for bins.
+
+    The interval holds the share, and its distance from the mean score: noise moves that too.
+    """
+    counts, covariance = table.counts.ravel(), table.covariance
+    within, inside = np.tile(cell, 2), np.concatenate([np.zeros_like(cell), cell])
+    observed = ratio("observed", counts, covariance, inside, within, z)
+    scores = np.tile(cell * means, 2)
+    # Counts below zero stay: without them noise would pull the mean towards bins without rows.
+    rows, (low, high) = float(within @ counts), means[cell > 0][[0, -1]]
+    mean = float(np.clip(scores @ counts / rows, low, high)) if rows > 0.0 else 0.5 * (low + high)
+    gaps, kept = inside - scores, np.maximum(counts, 0.0)
+
+    def variance(a: float) -> float:
+        direction = gaps - a * within
+        return float(kept @ direction**2 + direction @ covariance @ direction)
+
+    ends = not_ruled_out(lambda a: float((gaps - a * within) @ counts), variance, z, (-1.0, 1.0))
+    interval = np.array([observed.interval, mean + np.array(ends)]).clip(0.0, 1.0)
+    return mean, Figure(float(observed), (interval.min(), interval.max()), "observed")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from skdp.accounting.records import html_table
 from skdp.base.parameters import GroupedBy, check_choice
 from skdp.metrics.figures import Figure
 from skdp.metrics.regression_result import SIZES_OF_ERRORS, PrivateRegressionResult
@@ -96,7 +97,8 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
     """Calibration curve of an evaluation: rates of positives by probability, with intervals.
 
     Of regressors it shows mean targets by mean predictions. The band is pointwise: each interval
-    holds by itself with the confidence of the result.
+    holds by itself with the confidence of the result. Cells whose intervals are wide join their
+    neighbours; ``result.calibration_curve(largest_width=...)`` has other widths.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ class PrivateErrorDisplay(EvaluationDisplay):
         self.line_, *_ = ax.errorbar(across, up / widths, reach / widths, **look)
 
 
-_FIGURES = ("accuracy", "sensitivity", "specificity", "ppv", "prevalence")
+_FIGURES = ("roc_auc", "accuracy", "sensitivity", "specificity", "ppv", "prevalence")
 
 
 class PrivateMetricFrame:
@@ -202,8 +204,9 @@ class PrivateMetricFrame:
     result : PrivateEvaluationResult or PrivateRegressionResult
         Of an evaluation with subgroups, or of more than two classes.
     metrics : sequence of str or None, default=None
-        Names of figures in [0, 1] of the result, by default accuracy, sensitivity, specificity, PPV
-        and prevalence; or of sizes of errors, by default all: mean, median, and root mean squared.
+        Names of figures in [0, 1] of the result, by default AUC, accuracy, sensitivity,
+        specificity, PPV and prevalence. Regressors have sizes of errors, by default all: mean,
+        median, and root mean squared.
     by : {"subgroup", "label"}, default="subgroup"
         What the groups are: declared subgroups, or classes against all others.
 
@@ -213,7 +216,7 @@ class PrivateMetricFrame:
         Figures of all rows by name; by label, means over classes (macro averages), whose interval
         is the mean of theirs.
     by_group : dict
-        For each group, its figures by name; ``pandas.DataFrame(frame.by_group).T`` is a table.
+        For each group, its figures by name.
 
     Notes
     -----
@@ -284,9 +287,48 @@ class PrivateMetricFrame:
         """
         return self._gaps("ratio", lambda least, most: least / most if most > 0.0 else 1.0)
 
+    def to_frame(self) -> Any:
+        """Return the table as a pandas frame: groups, overall, the largest gaps.
+
+        Returns
+        -------
+        DataFrame
+            Each pair of a figure's name and "value", "low" or "high" is a column.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        from pandas import DataFrame, MultiIndex
+
+        rows = self._rows()
+        columns = [(name, part) for name in self._metrics for part in ("value", "low", "high")]
+        cells = [
+            [cell for figure in row.values() for cell in (float(figure), *figure.interval)]
+            for row in rows.values()
+        ]
+        return DataFrame(cells, list(rows), MultiIndex.from_tuples(columns))
+
     def __repr__(self) -> str:
-        lines = [f"  {group}: {figures!r}" for group, figures in self.by_group.items()]
-        return "\n".join([f"PrivateMetricFrame, overall: {self.overall!r}", *lines])
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        return "\n".join(["PrivateMetricFrame", *shown])
+
+    def _repr_html_(self) -> str:
+        return html_table("Figures by group, with intervals", self._lines())
+
+    def _lines(self) -> list[list[str]]:
+        names = ["", *self._metrics]
+        return [names, *([str(key), *map(repr, row.values())] for key, row in self._rows().items())]
+
+    def _rows(self) -> dict[Hashable, dict[str, Figure]]:
+        gaps: dict[Hashable, dict[str, Figure]] = {
+            "largest difference": self.difference(),
+            "smallest ratio": self.ratio(),
+        }
+        return {**self.by_group, "overall": self.overall, **gaps}
 
     def _of(self, part: PrivateEvaluationResult | PrivateRegressionResult) -> dict[str, Figure]:
         return {name: getattr(part, name) for name in self._metrics}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp.metrics.errors import ErrorPart
-from skdp.metrics.figures import Figure, Interval, not_ruled_out
+from skdp.metrics.figures import Figure, Interval, narrow_points, not_ruled_out
 
 # Unexplained shares of variance beyond which an interval has no end.
 _LARGEST_SHARE = 100.0
@@ -245,24 +244,29 @@ def error_histogram(part: ErrorPart, z: float) -> list[tuple[float, Figure, floa
     return [(node, share(at), node) for at, node in enumerate(nodes)]
 
 
-def calibration_curve(part: ErrorPart, z: float) -> list[tuple[float, Figure, float]]:
-    """Return mean prediction, mean target and least prediction of cells of about a tenth each."""
+def calibration_curve(
+    part: ErrorPart, z: float, largest_width: float
+) -> list[tuple[float, Figure, float]]:
+    """Return mean prediction, mean target and least prediction of cells of about a tenth each.
+
+    Cells join until each interval is narrower than such a part of the target's range.
+    """
     low, high = part.bounds
-    half, count = 0.5 * (high - low), len(part.counts)
-    reached = np.maximum.accumulate(np.cumsum(part.counts.sum(axis=1)))
+    half, count, rows = 0.5 * (high - low), len(part.counts), part.counts.sum(axis=1)
+    reached = np.maximum.accumulate(np.cumsum(rows))
     cuts = np.searchsorted(reached, part.n * np.arange(1, _CELLS) / _CELLS, side="left") + 1
     cuts = np.unique(np.concatenate([[0], cuts[cuts < count], [count]]))
-    points = []
-    for first, last in pairwise(cuts.tolist()):
-        by_bin = np.maximum(part.counts[first:last].sum(axis=1), 0.0)
-        centres = part.centres[first:last]
+
+    def point(first: int, last: int) -> tuple[float, Figure, float]:
+        by_bin, centres = np.maximum(rows[first:last], 0.0), part.centres[first:last]
         known = by_bin.sum() > 0.0
         at = float(by_bin @ centres / by_bin.sum()) if known else float(centres.mean())
         gap, ends = _mean_error_within(part, slice(first, last), z)
         middle, least = low + half * (at + 1.0), low + (high - low) * first / count
         to_y = [middle + part.largest_error * error for error in (gap, *ends)]
-        points.append((middle, Figure(to_y[0], (to_y[1], to_y[2]), "observed"), least))
-    return points
+        return middle, Figure(to_y[0], (to_y[1], to_y[2]), "observed"), least
+
+    return narrow_points(cuts.tolist(), point, rows, largest_width * (high - low))
 
 
 def _possible(part: ErrorPart) -> np.ndarray:

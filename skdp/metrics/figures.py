@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -133,6 +135,34 @@ def ratio(
 
     value = float(np.clip(x / y, 0.0, 1.0)) if y > 0.0 else math.nan
     return Figure(value, not_ruled_out(lambda a: x - a * y, variance, z), name)
+
+
+def narrow_points(
+    edges: Sequence[int],
+    point: Callable[[int, int], tuple[Any, ...]],
+    rows: np.ndarray,
+    largest_width: float,
+) -> list[tuple[Any, ...]]:
+    """Return a point for each cell of bins between edges, whose second part is a Figure.
+
+    The cell with the widest interval joins its neighbour of fewer rows until all are narrow. There
+    is no point where even all rows together are too few.
+    """
+    ends = list(edges)
+    points = [point(*pair) for pair in pairwise(ends)]
+    while points:
+        widths = [found[1].width for found in points]
+        at = int(np.argmax(widths))
+        if widths[at] < largest_width:
+            break
+        sides = [side for side in (at - 1, at + 1) if 0 <= side < len(points)]
+        if not sides:
+            return []
+        other = min(sides, key=lambda side: float(rows[ends[side] : ends[side + 1]].sum()))
+        first = min(at, other)
+        del ends[first + 1]
+        points[first : first + 2] = [point(ends[first], ends[first + 1])]
+    return points
 
 
 def average(name: str, parts: Sequence[Figure]) -> Figure:

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import html_table
+from skdp.base.parameters import check_real
 from skdp.metrics import error_figures
 from skdp.metrics.errors import ErrorPart, ErrorTables
 from skdp.metrics.figures import Figure, quantile
@@ -106,13 +107,26 @@ class PrivateRegressionResult(FiguresRecord):
         """Mean of target less prediction: calibration in the large, 0 is right."""
         return error_figures.mean_error(self.part, self._z)
 
-    def calibration_curve(self) -> list[Point]:
+    def calibration_curve(self, *, largest_width: float = 0.2) -> list[Point]:
         """Return mean prediction and mean target of cells of predictions, a tenth of rows each.
 
-        Cells are whole bins, chosen by the released counts. The distance of y from x is what the
-        interval holds; x itself is known to half a bin, and `threshold` is the least prediction.
+        Cells are whole bins, chosen by the released counts. The interval holds the distance of y
+        from x; x itself is known to half a bin, and `threshold` is the least prediction.
+
+        Parameters
+        ----------
+        largest_width : float, default=0.2
+            Largest width of an interval, as a part of the target's range. Neighbouring cells join
+            until all intervals are narrower; the released counts alone decide.
+
+        Returns
+        -------
+        list of Point
+            Points from left to right; none where even one cell of all rows is too wide.
         """
-        return [Point(*point) for point in error_figures.calibration_curve(self.part, self._z)]
+        check_real("largest_width", largest_width, above=0.0)
+        points = error_figures.calibration_curve(self.part, self._z, largest_width)
+        return [Point(*point) for point in points]
 
     def error_histogram(self) -> list[Point]:
         """Return the share of rows near each tabulated error, target less prediction.

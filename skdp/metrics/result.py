@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import JsonRecord, html_table
-from skdp.base.parameters import plain
+from skdp.base.parameters import check_real, plain
 from skdp.metrics import calibration, figures
 from skdp.metrics.figures import FEW_VALUES, Figure, average, quantile, ratio
 from skdp.metrics.release import ScoreTables
@@ -329,9 +329,22 @@ class PrivateEvaluationResult(EvaluationRecord):
         """Mean distance of rates from probabilities over ten cells; its interval is too wide."""
         return calibration.expected_calibration_error(self._probabilities, self._z)
 
-    def calibration_curve(self) -> list[Point]:
-        """Return the mean probability and the share of positives in each of ten cells."""
-        points = calibration.calibration_curve(self._probabilities, self._z)
+    def calibration_curve(self, *, largest_width: float = 0.2) -> list[Point]:
+        """Return the mean probability and the share of positives in at most ten cells.
+
+        Parameters
+        ----------
+        largest_width : float, default=0.2
+            Largest width of the interval of a share. Neighbouring cells join until all intervals
+            are narrower; 1.01 keeps ten cells. The noisy counts alone decide.
+
+        Returns
+        -------
+        list of Point
+            Points from left to right; none where even one cell of all rows is too wide.
+        """
+        check_real("largest_width", largest_width, above=0.0)
+        points = calibration.calibration_curve(self._probabilities, self._z, largest_width)
         return [Point(mean, observed, mean) for mean, observed in points]
 
     def roc_curve(self) -> list[Point]:

@@ -56,8 +56,10 @@ class ResultDisplay(ABC):
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         check_choice("scale", scale, ("linear", "log"))
+        place: dict[str, Any] = {}
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "frameon": False}
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(ax, kwargs)
         across, up = self._axes
@@ -65,7 +67,7 @@ class ResultDisplay(ABC):
         if self._on_unit_square:
             limits = (_LOWEST if scale == "log" else 0.0, 1.0)
             ax.set(xscale=scale, yscale=scale, xlim=limits, ylim=limits)
-        ax.legend()
+        ax.legend(**place)  # below the picture, where it hides no line
         return self
 
     @abstractmethod

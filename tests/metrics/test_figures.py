@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp.mechanisms import additive
 from skdp.metrics import Figure, PrivateEvaluation, PrivateEvaluationResult
-from skdp.metrics.calibration import calibration_cells
+from skdp.metrics.calibration import calibration_cells, calibration_curve
 from skdp.metrics.figures import AreaTest, average, not_ruled_out, ratio
 from skdp.metrics.release import ScoreTables
 from skdp.metrics.result import FIGURES
@@ -138,8 +138,40 @@ def test_curves_pass_through_the_points_of_scikit_learn():
     for point in result.precision_recall_curve()[4:]:
         said = scores >= point.threshold
         assert (point.x, point.y) == pytest.approx((said[labels == 1].mean(), labels[said].mean()))
-    points = result.calibration_curve()
+    points = result.calibration_curve(largest_width=1.01)
     assert len(points) == 10 and all(low.x < high.x for low, high in pairwise(points))
+
+
+@pytest.mark.parametrize(
+    ("n", "centre", "sigma"), [(1500, 0.0, 5.0), (3000, -3.5, 5.0), (5000, 0.0, 20.0)]
+)
+def test_calibrated_models_look_calibrated(n, centre, sigma):
+    """Points hold their distance from the line with probability .95 or about it.
+
+    With .88 for each of at least 200 points, fewer than 70 % have a chance below 1e-9.
+    """
+    rng, bins = np.random.default_rng(0), ScoreBins.make(20, (0.5,))
+    held, far, in_ten_cells = [], 0.0, 0.0
+    for _ in range(100):
+        scores = expit(rng.normal(centre, 1.0, n))
+        labels = (rng.random(n) < scores).astype(int)
+        places = bins.places(scores) + bins.count * labels
+        counts = np.bincount(places, minlength=2 * bins.count) + rng.normal(0, sigma, 40)
+        table = ScoreTable(counts.reshape(2, -1), sigma**2 * np.eye(40), bins)
+        points = calibration_curve(table, Z, 0.2)
+        assert all(y.width < 0.2 for _, y in points)
+        held += [y.interval[0] <= x <= y.interval[1] for x, y in points]
+        far = max([far, *(abs(x - y) for x, y in points)])
+        of_all = [abs(x - y) for x, y in calibration_curve(table, Z, math.inf)]
+        in_ten_cells = max(in_ten_cells, *of_all)
+    assert len(held) >= 200 and np.mean(held) > 0.7
+    assert far < 0.25 < 0.5 < in_ten_cells
+
+
+def test_nothing_is_drawn_where_nothing_is_known():
+    table = ScoreTable(np.ones((2, 20)), 1e6 * np.eye(40), ScoreBins.make(20, (0.5,)))
+    assert calibration_curve(table, Z, 0.2) == []
+    assert len(calibration_curve(table, Z, 1.01)) == 10
 
 
 def test_the_variance_of_the_area_is_unbiased():

@@ -144,7 +144,7 @@ def test_ends_of_curves_are_where_the_noise_of_brute_force_has_them(largest, sub
         gap = high * part.n - part.counts[:, node].sum()
         if high < 1.0:
             assert gap == pytest.approx(Z * math.sqrt(moves @ moves + sampling), rel=1e-6)
-    curve = [*error_figures.calibration_curve(part, Z), (None, None, 10.0)]
+    curve = [*error_figures.calibration_curve(part, Z, math.inf), (None, None, 10.0)]
     single = [one for one, after in pairwise(curve) if after[2] < one[2] + 1.5]
     assert len(single) >= 3
     for middle, observed, least in single:  # cells of one bin, 1 wide

@@ -72,7 +72,12 @@ def test_tables_by_group_and_their_gaps():
     assert 0.0 < share.interval[0] < other.interval[0] / one.interval[1]
     assert other.interval[1] / one.interval[0] < share.interval[1] <= 1.0
     assert frame.difference()["prevalence"].interval[0] == 0.0
-    assert "overall" in repr(frame) and "'ppv'" in repr(frame)
+    for text in (repr(frame), frame._repr_html_()):
+        for words in ("roc_auc", repr(one), "overall", "largest difference", repr(gap)):
+            assert words in text
+    table = frame.to_frame()
+    assert list(table.index) == ["f", "m", "overall", "largest difference", "smallest ratio"]
+    assert tuple(table.loc["f", "accuracy"]) == (float(one), *one.interval)
 
 
 def test_the_gap_without_noise_is_that_of_the_rows(monkeypatch):
