@@ -79,6 +79,10 @@ _WITHHELD = (
 )
 
 
+HOLDS_TIMES = (
+    "holds times or dates, which are no numbers: describe it as a DateColumn of a TableSchema, or "
+    "two of them as days_between(...); or turn it into numbers row by row, in a unit you choose."
+)
 _LARGEST = sys.float_info.max
 _A_TIME = re.compile("(?:^|=)(?:date|time|duration)")
 _NO_NUMBERS = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, bytes, bytearray)
@@ -219,10 +223,15 @@ def refuse_masked(values: Any, name: str = "X") -> None:
 
 def refuse_times(X: Any) -> None:
     """Refuse columns of times by their type: numpy would count nanoseconds, days or years."""
-    of_arrow = getattr(getattr(X, "schema", None), "types", [getattr(X, "dtype", "")])
-    types = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else of_arrow
-    if any(_A_TIME.search(str(kind).lower()) for kind in types) or holds_times(X):
-        raise ValueError("X holds times: turn them into numbers, row by row, in a unit you choose.")
+    arrow, own = getattr(X, "schema", None), getattr(X, "dtype", "")
+    named = list(zip(getattr(arrow, "names", [""]), getattr(arrow, "types", [own]), strict=False))
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        named = list(zip(X.columns, X.dtypes, strict=True))
+    times = [(name, kind) for name, kind in named if _A_TIME.search(str(kind).lower())]
+    if not times and not holds_times(X):
+        return
+    first = [f" Column {name!r} has type {str(kind).partition('(')[0]}." for name, kind in times]
+    raise ValueError(f"X {HOLDS_TIMES}{first[0] if named[0][0] != '' and first else ''}")
 
 
 def holds_times(values: Any) -> bool:
