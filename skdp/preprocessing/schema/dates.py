@@ -91,7 +91,7 @@ def _seconds(date: str) -> int:
 class _Cycle(FeatureColumn):
     """A part of a date that begins again, as waves around its cycle."""
 
-    kind: ClassVar[str] = "cycle"
+    kind: ClassVar[str] = "cyclic"
     values: tuple[Any, ...] = field(kw_only=True)
 
     def listed(self) -> tuple[Any, ...]:
@@ -116,12 +116,12 @@ class _Cycle(FeatureColumn):
         return [name for name, kept in zip(names, self._kept, strict=True) if kept]
 
     def _features(self, found: np.ndarray) -> np.ndarray:
-        amplitudes = self.weight / (self._waves * math.sqrt(np.sum(1.0 / self._waves**2)))
-        # Turns are reduced exactly, in integers.
-        turns = found[:, None] * self._waves % len(self.values) * (2.0 * np.pi / len(self.values))
-        block = np.hstack([amplitudes * np.cos(turns), amplitudes * np.sin(turns)])[:, self._kept]
-        block[found < 0] = 0.0
-        return block
+        count, amplitudes = len(self.values), 1.0 / self._waves
+        turns = np.arange(count)[:, None] * self._waves % count * (2.0 * np.pi / count)
+        table = np.hstack([amplitudes * np.cos(turns), amplitudes * np.sin(turns)])[:, self._kept]
+        table *= self.weight / math.sqrt(np.sum(amplitudes**2))
+        # The last row is that of cells without a value, whose place is negative.
+        return np.vstack([table, np.zeros(table.shape[1])])[np.maximum(found, -1)]
 
 
 class _Flag(_Cycle):
@@ -229,6 +229,11 @@ class DateColumn(FeatureColumn):
     def ends(self) -> tuple[int, int]:
         """The bounds in seconds since 1970."""
         return _seconds(self.first), _seconds(self.last)
+
+    def spaced(self, count: int) -> list[str]:
+        """Return dates from bound to bound, spaced equally, as texts."""
+        seconds = np.linspace(*self.ends, count).astype(np.int64).astype("M8[s]")
+        return [str(text) for text in np.datetime_as_string(seconds)]
 
     @property
     def _used(self) -> tuple[DatePart, ...]:

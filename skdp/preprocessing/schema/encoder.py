@@ -39,6 +39,11 @@ from skdp.tables.inputs import note_bound
 from skdp.tables.places import as_rows_are_read, is_read_later
 from skdp.tables.row_sources import BlockTable, source_of
 
+_OTHERS = (
+    "columns of the table that the schema does not mention are neither read nor checked: "
+    "others='ignore'"
+)
+
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     """Encode columns by their public descriptions; nothing is learned from rows.
@@ -221,9 +226,23 @@ class SchemaPreprocessor(ColumnTransformer):
     # Beside that it is its base, which walks over steps go into.
     _only_checks_tables = True
 
-    @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
+        return self._fit_transform_inputs(self._inputs_of(X), y, **params)
+
+    def transform(self, X: Any, **params: Any) -> Any:
+        """Check the kind of the table, and do as the base class does."""
+        return self._transform_inputs(self._inputs_of(X), **params)
+
+    def _inputs_of(self, X: Any) -> Any:
+        """Return a table that is not in memory without columns that nobody asked for."""
+        chosen = [key for _, _, keys in self.transformers for key in keys]
+        names = list(X.columns) if is_read_later(X) and hasattr(X, "columns") else []
+        kept = [name for name in names if name in chosen]
+        return X[kept] if 0 < len(kept) < len(names) else X
+
+    @as_rows_are_read
+    def _fit_transform_inputs(self, X: Any, y: Any = None, **params: Any) -> Any:
         X = self._checked(X)
         if (source := source_of(X, converted=False)) is None:
             return super().fit_transform(X, y, **params)
@@ -231,8 +250,7 @@ class SchemaPreprocessor(ColumnTransformer):
         return self._as_read(source)
 
     @as_rows_are_read
-    def transform(self, X: Any, **params: Any) -> Any:
-        """Check the kind of the table, and do as the base class does."""
+    def _transform_inputs(self, X: Any, **params: Any) -> Any:
         X = self._checked(X)
         if (source := source_of(X, converted=False)) is None:
             return super().transform(X, **params)
@@ -321,6 +339,11 @@ class SchemaPipeline(Pipeline):
             key = "groups" if routed else f"{self.steps[-1][0]}__groups"
             params = dict(zip([key], ids, strict=False))
         return super().fit(X, y, **params)
+
+    @property
+    def _takes_for_granted(self) -> str:
+        """What a privacy statement says of the tables that this one takes."""
+        return _OTHERS if getattr(self.schema, "others", "raise") == "ignore" else ""
 
     def _has_label(self, X: Any) -> bool:
         label = getattr(self.schema, "label", None)

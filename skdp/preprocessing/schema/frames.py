@@ -239,7 +239,9 @@ def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
     if isinstance(given, Column):
         return dataclasses.replace(given, name=name)
     if isinstance(given, tuple) and len(given) == 2 and any(map(is_date, given)):
-        parts = PARTS if any(":" in str(end) for end in given) else PARTS_OF_DAYS
+        # Waves of days follow years as well.
+        left_out = {"year"} if any(":" in str(end) for end in given) else {"year", "hour"}
+        parts = tuple(part for part in PARTS if part not in left_out)
         policies: dict[str, Any] = {"missing": missing, "unknown": missing}
         return DateColumn(name, *given, parts, encoding="waves", **policies)
     if isinstance(given, tuple) and len(given) == 2:

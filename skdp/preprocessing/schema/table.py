@@ -91,15 +91,16 @@ class TableSchema(TableDescription):
 
         Bounds and lists must be public. Columns of numbers become waves between their bounds
         (``encoding="waves"`` of `NumericColumn`), lists of two values one feature, longer ones
-        categories. A pair of dates makes a `DateColumn`, with the part "hour" if one of them has a
-        time of day.
+        categories. A pair of dates makes a `DateColumn` of month, weekday and waves of days, and of
+        hours if one of them has a time of day.
 
         Parameters
         ----------
         bounds : mapping
             By the name of a column a tuple ``(lower, upper)``, of numbers, dates or texts such as
             "2020-01-31"; or a list of all its values. A column itself, such as
-            ``days_between("admitted", "discharged", 0, 60)``, takes the name before it.
+            ``days_between("admitted", "discharged", 0, 60)``, takes the name before it and stays
+            as it is otherwise.
         label : str or None, default=None
             The column to predict, whose list in `bounds` holds its classes, or its bounds.
         name : str, default=""
