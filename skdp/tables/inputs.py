@@ -223,15 +223,17 @@ def refuse_masked(values: Any, name: str = "X") -> None:
 
 def refuse_times(X: Any) -> None:
     """Refuse columns of times by their type: numpy would count nanoseconds, days or years."""
-    arrow, own = getattr(X, "schema", None), getattr(X, "dtype", "")
-    named = list(zip(getattr(arrow, "names", [""]), getattr(arrow, "types", [own]), strict=False))
+    named: list[tuple[Any, Any]] = [("", getattr(X, "dtype", ""))]
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         named = list(zip(X.columns, X.dtypes, strict=True))
-    times = [(name, kind) for name, kind in named if _A_TIME.search(str(kind).lower())]
+    arrow: Any = getattr(X, "schema", None)
+    if hasattr(arrow, "types"):
+        named = list(zip(arrow.names, arrow.types, strict=True))
+    times = [pair for pair in named if _A_TIME.search(str(pair[1]).lower())]
     if not times and not holds_times(X):
         return
-    first = [f" Column {name!r} has type {str(kind).partition('(')[0]}." for name, kind in times]
-    raise ValueError(f"X {HOLDS_TIMES}{first[0] if named[0][0] != '' and first else ''}")
+    of = [f" Column {name!r} has type {str(kind).partition('(')[0]}." for name, kind in times]
+    raise ValueError(f"X {HOLDS_TIMES}{of[0] if of and times[0][0] != '' else ''}")
 
 
 def holds_times(values: Any) -> bool:

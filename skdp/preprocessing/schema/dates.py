@@ -190,8 +190,8 @@ class DateColumn(FeatureColumn):
     >>> from skdp.preprocessing import DateColumn
     >>> admitted = DateColumn("admitted", "2015-01-01", "2024-12-31", ["year", "weekday"])
     >>> block = admitted.encode(np.array(["2015-06-30", "2031-01-01"], dtype=object))
-    >>> admitted.feature_names()[:3], (block[:, 0] * np.sqrt(2)).round(3)
-    (['admitted year', 'admitted weekday cos1', 'admitted weekday sin1'], array([-1.,  1.]))
+    >>> admitted.feature_names()[:2], (block[:, 0] * np.sqrt(2)).round(3)
+    (['admitted year', 'admitted weekday cos1'], array([-1.,  1.]))
     """
 
     kind: ClassVar[str] = "date"
@@ -329,7 +329,7 @@ class DaysBetweenColumn(NumericColumn):
     lower, upper : float or None
         Public bounds, in days. Differences beyond them, negative ones included, count as the
         bound.
-    unit, scale, cuts, encoding, spikes : object
+    unit, scale, cuts, encoding : object
         As for a `NumericColumn`.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
         What becomes of a row in which either cell is missing or no date.
@@ -341,6 +341,8 @@ class DaysBetweenColumn(NumericColumn):
         Largest norm of the column's features.
     description, source : str, default=""
         What the number means and where its bounds come from.
+    spikes : sequence of float or None, default=None
+        As for a `NumericColumn`.
     start, end : str
         Names of the two columns in the table. They may be described beside, as columns of dates or
         as ignored ones, and need not be.
