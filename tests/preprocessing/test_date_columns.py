@@ -3,6 +3,7 @@
 import datetime
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.preprocessing import (
+    CategoricalColumn,
     DateColumn,
     DaysBetweenColumn,
     NumericColumn,
@@ -417,3 +419,21 @@ def test_days_between_by_hand():
         )
     with pytest.raises(ValueError, match="end: needs two columns"):
         days_between("in", "in", 0, 1)
+
+
+def test_lengths_of_coefficients_as_the_guide_says():
+    """Of the shortest that give a season, and an effect of one month, with waves and categories."""
+    place = np.arange(12)
+    months = np.datetime64("2024-01", "M") + place
+    waves = DateColumn("day", "2024-01-01", "2025-01-01", parts=["month"]).encode(months)
+    categories = CategoricalColumn("month", place.tolist()).encode(place)
+    season, one = np.cos(2 * np.pi * place / 12), (place == 4) - 1 / 12
+    found = [
+        round(float(np.sum(np.linalg.lstsq(block, wanted)[0] ** 2)), 1)
+        for wanted in (season, one)
+        for block in (waves, categories)
+    ]
+    assert found == [1.5, 5.5, 2.7, 0.8]
+    page = (Path(__file__).parents[2] / "docs" / "encodings.md").read_text()
+    said = " ".join(page.split())
+    assert "1.5 with waves and 5.5 with centred categories" in said and "needs 2.7 and 0.8" in said
