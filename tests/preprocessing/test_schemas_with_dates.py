@@ -99,6 +99,29 @@ def test_names_that_clash_are_refused():
         TableSchema([days_between("day", "end", 0, 1)], unit=PrivacyUnit("p", column="day"))
 
 
+def test_days_between_know_what_is_said_of_their_dates():
+    stay = days_between("in", "out", 0, 60, missing="indicator", missing_codes=["none"])
+    here = DateColumn("in", "2020-01-01", "2021-01-01", timezone="Europe/Berlin", missing="ignore")
+    there = DateColumn(
+        "out", "2020-01-01", "2021-01-01", missing="ignore", missing_codes=["9999-12-31"]
+    )
+    schema = TableSchema([here, stay, there])
+    found = schema[stay.name]
+    assert (found.timezone, found.missing_codes) == ("Europe/Berlin", ("none", "9999-12-31"))
+    assert TableSchema.from_json(schema.to_json()) == schema == schema.replace()
+    frame = pandas.DataFrame(
+        {"in": ["2020-03-31T22:00Z", "2020-03-01"], "out": ["2020-04-02", "9999-12-31"]}
+    )
+    block = schema.select([stay.name]).preprocessor().fit_transform(frame)
+    np.testing.assert_allclose(block, [[-1 + 2 / 60, 0], [0, 1]])
+    elsewhere = DateColumn("out", "2020-01-01", "2021-01-01", timezone="Asia/Tokyo")
+    with pytest.raises(ValueError, match="timezone: give it: 'in' and 'out' have two zones"):
+        TableSchema([here, stay, elsewhere])
+    strict = TableSchema([days_between("in", "out", 0, 60, name="stay")])
+    with pytest.raises(ValueError, match="in which 'in' or 'out' is missing or no date"):
+        strict.preprocessor().fit_transform(frame)
+
+
 def test_a_choice_of_columns_knows_what_the_others_read():
     chosen = SCHEMA.select(["age"])
     assert chosen.columns == (

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from skdp.base.parameters import DateEncoding, DatePart, Unknown
+from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import MISSING, FeatureColumn, positions_in
 from skdp.preprocessing.schema.calendars import (
     DAY,
@@ -336,7 +338,8 @@ class DaysBetweenColumn(NumericColumn):
     fill_value : float or None, default=None
         Public number of days for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Dates and texts that stand for a missing date, such as "9999-12-31".
+        Dates and texts that stand for a missing date, such as "9999-12-31"; in a schema beside
+        those of the columns of dates themselves.
     weight : float, default=1.0
         Largest norm of the column's features.
     description, source : str, default=""
@@ -347,8 +350,8 @@ class DaysBetweenColumn(NumericColumn):
         Names of the two columns in the table. They may be described beside, as columns of dates or
         as ignored ones, and need not be.
     timezone : str, default=""
-        Zone whose clocks say when a day begins; see `DateColumn`. A day on which clocks are changed
-        is one day.
+        Zone whose clocks say when a day begins; see `DateColumn`. A schema fills in that of the two
+        columns of dates, if it describes them. A day on which clocks are changed is one day.
 
     Examples
     --------
@@ -375,6 +378,30 @@ class DaysBetweenColumn(NumericColumn):
     def sources(self) -> tuple[Any, ...]:
         """Return a column of dates for each of the two columns of the table."""
         return tuple(DateColumn(name, timezone=self.timezone) for name in (self.start, self.end))
+
+    def beside(self, columns: Iterable[Any]) -> DaysBetweenColumn:
+        """Return the column with the time zone and the codes of its dates that others describe."""
+        dates = [
+            c for c in columns if isinstance(c, DateColumn) and c.name in (self.start, self.end)
+        ]
+        zones = {column.timezone for column in dates if column.timezone}
+        if not self.timezone and len(zones) > 1:
+            raise self._fail(
+                "timezone", f"give it: {self.start!r} and {self.end!r} have two zones."
+            )
+        zone = self.timezone or next(iter(zones), "")
+        codes = dict.fromkeys(
+            [*self.missing_codes, *(c for own in dates for c in own.missing_codes)]
+        )
+        return dataclasses.replace(self, timezone=zone, missing_codes=tuple(codes))
+
+    def _refuse_missing(self) -> SchemaError:
+        return self._fail(
+            "missing",
+            f"the policy is 'refuse' and the table has a row in which {self.start!r} or "
+            f"{self.end!r} is missing or no date. Choose 'ignore', 'indicator' or 'fill' with a "
+            "public fill_value, or drop such rows, each by itself.",
+        )
 
     def _read(self, cells: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
         """Return days between two columns of dates, or those that are given as numbers."""

@@ -158,7 +158,8 @@ class TableDescription(SchemaPart):
         for column in columns:
             if not isinstance(column, Column):
                 raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
-        self._set("columns", columns)
+        known = [c.beside(columns) if isinstance(c, DaysBetweenColumn) else c for c in columns]
+        self._set("columns", tuple(known))
         if not isinstance(self.label, LabelColumn | NumericLabel | None):
             raise self._fail(
                 "label", f"must be a LabelColumn, a NumericLabel or None, got {self.label!r}."
