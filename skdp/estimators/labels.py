@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdp.tables.inputs import holds_times, nearest_float
+from skdp.tables.inputs import HOLDS_TIMES, holds_times, nearest_float
 
 _AT_ONCE = 1 << 20
 _MANY_KINDS = (
@@ -81,6 +81,8 @@ def read_numbers(y: np.ndarray) -> np.ndarray:
         if y.dtype.kind not in "OSV" and not holds_times(y):
             numbers = np.asarray(y, dtype=np.float64)
     if numbers is None:
+        if y.dtype.kind in "mM":
+            raise ValueError(f"y has type {y.dtype} and {HOLDS_TIMES}")
         raise ValueError("y must hold numbers: a regressor predicts no labels, times or bytes.")
     if not np.isfinite(numbers).all():
         raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -19,7 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.plans.coefficient_noise import CoefficientNoise
-from skdp.preprocessing import BoundedScaler, NumericColumn, RowNormClipper, SchemaEncoder
+from skdp.preprocessing import (
+    BoundedScaler,
+    DateColumn,
+    Interaction,
+    NumericColumn,
+    RowNormClipper,
+    SchemaEncoder,
+)
 from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
 from skdp.preprocessing.schema.columns import coarsen
 
@@ -37,10 +43,9 @@ _EVENLY, _EVENLY_CROSSED = 101, 25
 
 @dataclass(frozen=True)
 class Part:
-    """A declared column, or several whose features are multiplied, and the places of features."""
+    """A declared column, a part of one, or several that are multiplied, and places of features."""
 
     columns: tuple[FeatureColumn, ...]
-    encoder: SchemaEncoder
     places: slice
 
     @property
@@ -50,15 +55,18 @@ class Part:
 
     @property
     def kind(self) -> str:
-        """Kind of the column."""
-        return self.columns[0].kind if len(self.columns) == 1 else "interaction"
+        """Kind of the column, that of a number for all that is one."""
+        if len(self.columns) > 1:
+            return "interaction"
+        numeric = isinstance(self.columns[0], NumericColumn)
+        return NumericColumn.kind if numeric else self.columns[0].kind
 
     def encode(self, cells: Any) -> Array:
         """Return the features of cells, of several columns in one row for each."""
         if len(self.columns) == 1:
             kept = None if hasattr(cells, "dtype") else object
             return self.columns[0].encode(np.asarray(cells, dtype=kept))
-        return np.asarray(clone(self.encoder).fit_transform(np.asarray(cells, dtype=object)))
+        return Interaction(self.columns).encode(*np.asarray(cells, dtype=object).T)
 
 
 @dataclass(frozen=True)
@@ -148,11 +156,11 @@ def _parts_of(encoders: list[SchemaEncoder]) -> Iterator[Part]:
     for encoder in encoders:
         if encoder.product:
             start, stop = stop, stop + len(encoder.get_feature_names_out())
-            yield Part(tuple(encoder.columns), encoder, slice(start, stop))
+            yield Part(tuple(encoder.columns), slice(start, stop))
             continue
-        for column in encoder.columns:
+        for column in (piece for own in encoder.columns for piece in own.pieces()):
             start, stop = stop, stop + len(column.feature_names())
-            yield Part((column,), encoder, slice(start, stop))
+            yield Part((column,), slice(start, stop))
 
 
 def _refuse_mixing(step: Any, bound: float) -> None:
@@ -213,6 +221,8 @@ def _grid(column: FeatureColumn, count: int) -> tuple[NDArray[Any], Array]:
     """
     if not isinstance(column, NumericColumn):
         values = list(column.listed() or ())
+        if isinstance(column, DateColumn):
+            values = column.spaced(count)
         grid = np.fromiter(values, dtype=object, count=len(values))
         return grid, np.full(grid.size, 1.0 / grid.size)
     cuts = np.array([*column.thresholds, *(column.spikes or ())], dtype=np.float64)

@@ -35,7 +35,8 @@ class ShapeFunction:
     Parameters
     ----------
     name, kind, unit : str
-        The declared column; the names of an interaction have stars between.
+        The declared column; the names of an interaction have stars between. A `DateColumn` has one
+        function for each part of a date, such as "admitted month", whose cells are months.
     grid : ndarray of shape (n_grid,) or (n_grid, n_columns)
         Numbers from the declared range, or the declared list; of an interaction all combinations.
     axes : tuple of ndarray
@@ -393,6 +394,6 @@ class ShapeFunctionDisplay:
             function.name.split(" * "), function.axes, (ax.xaxis, ax.yaxis), strict=True
         ):
             places = np.linspace(0, cells.size - 1, min(5, cells.size)).astype(int)
-            axis.set_ticks(places, [str(cells[place])[:8] for place in places])
+            axis.set_ticks(places, [str(cells[place])[:10] for place in places])
             axis.set_label_text(name)
         return picture

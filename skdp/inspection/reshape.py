@@ -25,7 +25,7 @@ from skdp.plans.coefficient_noise import CoefficientNoise
 
 Array = NDArray[np.float64]
 
-_UNORDERED = ("categorical", "interaction")
+_UNORDERED = ("categorical", "cyclic", "interaction")
 _DIRECTIONS = ("increasing", "decreasing")
 # Relative to the largest: below, numbers are rounding errors.
 _SMALLEST = 1e-9

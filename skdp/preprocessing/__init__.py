@@ -7,6 +7,7 @@ from skdp.preprocessing.dp_standard_scaler import DPStandardScaler
 from skdp.preprocessing.images.patches import PublicPatches
 from skdp.preprocessing.images.scattering import ScatteringTransform
 from skdp.preprocessing.schema.columns import IgnoredColumn, Interaction, NumericColumn
+from skdp.preprocessing.schema.dates import DateColumn, DaysBetweenColumn, days_between
 from skdp.preprocessing.schema.encoder import SchemaEncoder
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
@@ -19,6 +20,8 @@ __all__ = [
     "CategoricalColumn",
     "DPQuantileClipper",
     "DPStandardScaler",
+    "DateColumn",
+    "DaysBetweenColumn",
     "IgnoredColumn",
     "Interaction",
     "LabelColumn",
@@ -31,4 +34,5 @@ __all__ = [
     "ScatteringTransform",
     "SchemaEncoder",
     "TableSchema",
+    "days_between",
 ]

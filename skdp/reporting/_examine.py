@@ -148,7 +148,8 @@ def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
     if parts:
         # A container that keeps nothing beside its parts needs no line of its own.
         within = [finding for label, part in parts for finding in examine(part, label)]
-        return within if findings[0].kind == "data-independent" else findings + within
+        said = findings[0].kind != "data-independent" or findings[0].assumption
+        return findings + within if said else within
     for number, (fit, record) in enumerate(_fits_inside(fitted), start=1):
         part = f"fit {number} inside {name}"
         findings.append(Finding(part, _class(fit), "private", record.mechanism, spent=record))

@@ -208,7 +208,8 @@ def classify_step(step: Any) -> StepVerdict:
         return StepVerdict("private", reason, assumption=private_claim(step))
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
-            return _known("its class declares that fit learns no values")
+            granted = getattr(step, "_takes_for_granted", "")
+            return _known("its class declares that fit learns no values", granted)
         return _at_your_word(f"{name} learns nothing from the rows and transforms each by itself")
     if package == "sklearn":
         if name in _DATA_INDEPENDENT:

@@ -79,7 +79,8 @@ def bounded_column(column: Any, lower: Any, upper: Any, schema: Any) -> NumericC
         raise ValueError("give lower= and upper=, or a schema that has them, not both.")
     found = described(column, schema)
     if not isinstance(found, NumericColumn):
-        raise ValueError(f"column {found.name!r} is no NumericColumn of the schema.")
+        kind = type(found).__name__
+        raise ValueError(f"column {found.name!r} is a {kind} of the schema, and no NumericColumn.")
     bounds_of(found)
     return found
 

@@ -13,13 +13,15 @@ from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import html_table
 from skdp.base.parameters import Adjacency
 from skdp.mechanisms.release import Release
-from skdp.preprocessing import NumericColumn, TableSchema
+from skdp.preprocessing import DateColumn, DaysBetweenColumn, NumericColumn, TableSchema
 from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.frames import column_types, import_pandas
 from skdp.statistics._terms import Terms, bounds_of, describe_noise, positions
 from skdp.statistics.counts import table_of
 from skdp.statistics.moments import moment
 from skdp.statistics.noise import UNIT, Plan, shares
+
+_DATED = (DateColumn, DaysBetweenColumn)
 
 
 class TableRow(NamedTuple):
@@ -148,7 +150,8 @@ def private_table_one(
     by : str or None, default=None
         Column whose listed values are the arms; None describes the table as a whole.
     columns : sequence of str or None, default=None
-        What to describe; None takes all features of the schema. Fewer columns have less noise.
+        What to describe; None takes all features of the schema, without dates and days between
+        them. Fewer columns have less noise.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
         As for `private_count`; the budget is for the whole table.
 
@@ -191,7 +194,8 @@ def private_table_one(
     )
     if not isinstance(schema, TableSchema):
         raise TypeError(f"schema must be a TableSchema, got {type(schema).__name__}.")
-    names = [name for name in schema.features if name != by] if columns is None else list(columns)
+    usual = [name for name in schema.features if not isinstance(schema[name], _DATED)]
+    names = [name for name in usual if name != by] if columns is None else list(columns)
     parts = [_part(schema, name) for name in names]
     schema.unit.warn_of_rows(stacklevel=3)
     known = [name for name, _ in column_types(frame)]
@@ -235,6 +239,11 @@ def _part(schema: TableSchema, name: str) -> FeatureColumn:
     column = schema[name]
     if not isinstance(column, FeatureColumn):
         raise ValueError(f"column {name!r} is ignored in the schema: describe it.")
+    if isinstance(column, _DATED):
+        raise ValueError(
+            f"column {name!r} is a {type(column).__name__}, which Table 1 does not describe: make "
+            "a column of numbers or of categories of it, row by row."
+        )
     if isinstance(column, NumericColumn):
         bounds_of(column)
     return column

@@ -79,6 +79,10 @@ _WITHHELD = (
 )
 
 
+HOLDS_TIMES = (
+    "holds times or dates, which are no numbers: describe it as a DateColumn of a TableSchema, or "
+    "two of them as days_between(...); or turn it into numbers row by row, in a unit you choose."
+)
 _LARGEST = sys.float_info.max
 _A_TIME = re.compile("(?:^|=)(?:date|time|duration)")
 _NO_NUMBERS = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, bytes, bytearray)
@@ -219,10 +223,17 @@ def refuse_masked(values: Any, name: str = "X") -> None:
 
 def refuse_times(X: Any) -> None:
     """Refuse columns of times by their type: numpy would count nanoseconds, days or years."""
-    of_arrow = getattr(getattr(X, "schema", None), "types", [getattr(X, "dtype", "")])
-    types = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else of_arrow
-    if any(_A_TIME.search(str(kind).lower()) for kind in types) or holds_times(X):
-        raise ValueError("X holds times: turn them into numbers, row by row, in a unit you choose.")
+    named: list[tuple[Any, Any]] = [("", getattr(X, "dtype", ""))]
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        named = list(zip(X.columns, X.dtypes, strict=True))
+    arrow: Any = getattr(X, "schema", None)
+    if hasattr(arrow, "types"):
+        named = list(zip(arrow.names, arrow.types, strict=True))
+    times = [pair for pair in named if _A_TIME.search(str(pair[1]).lower())]
+    if not times and not holds_times(X):
+        return
+    of = [f" Column {name!r} has type {str(kind).partition('(')[0]}." for name, kind in times]
+    raise ValueError(f"X {HOLDS_TIMES}{of[0] if of and times[0][0] != '' else ''}")
 
 
 def holds_times(values: Any) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 
 from skdp.base.parameters import Missing
 from skdp.exceptions import SchemaError
-from skdp.tables.inputs import nearest_float
+from skdp.tables.inputs import HOLDS_TIMES, nearest_float
 
 MISSING_POLICIES = ("refuse", "ignore", "indicator", "fill")
 
@@ -135,6 +135,10 @@ class CellPart(SchemaPart):
         """Return the problem of a table's column of this type and its remedy, if there is one."""
         return None
 
+    def sources(self) -> tuple[Any, ...]:
+        """Return parts that say what each column of the table may hold that this one reads."""
+        return (self,)
+
     def _admit(self, cells: np.ndarray) -> None:
         """Refuse cells of a type that does not fit, or a part that is left open; none is read."""
         self.refuse_open()
@@ -210,6 +214,10 @@ class FeatureColumn(Column, ABC):
     def _features(self, found: np.ndarray) -> np.ndarray:
         """Return the features of what `_read` returned."""
 
+    def pieces(self) -> tuple[FeatureColumn, ...]:
+        """Return columns, functions of this one, whose features side by side are its own."""
+        return (self,)
+
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of cells; each row has norm at most the column's weight.
 
@@ -243,7 +251,7 @@ class FeatureColumn(Column, ABC):
         -------
         ndarray of shape (n_samples,)
             Numbers, NaN where one is missing; or places on the public list, negative for a cell
-            that is missing or not listed.
+            that is missing or not listed; or of dates seconds since 1970 in local time.
         """
         self._admit(cells)
         return self._read(cells)
@@ -267,13 +275,18 @@ def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = (
         for part, dtype in pairs
         if (problem := part.check_dtype(dtype))
     ]
-    if found := [*problems, *misfits]:
+    if found := list(dict.fromkeys([*problems, *misfits])):
         raise SchemaError("the table does not fit the schema:\n- " + "\n- ".join(found))
 
 
 def norm_of(columns: Sequence[FeatureColumn]) -> float:
     """Return the largest norm of a row of features: the root of the summed squared weights."""
     return math.hypot(*(column.weight for column in columns))
+
+
+def names_read(columns: Iterable[Any]) -> list[str]:
+    """Return the names of the table's columns that columns of a schema read, each once."""
+    return list(dict.fromkeys(part.name for own in columns for part in own.sources()))
 
 
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:
@@ -295,11 +308,18 @@ def dtype_family(dtype: Any) -> str:
     return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
 
 
+def holds_dates(dtype: Any) -> bool:
+    """Tell whether a column's type is one of dates, with or without a time of day."""
+    return _type_name(dtype).startswith(("date", "timestamp"))
+
+
 def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()) -> str | None:
     """Say why a table's column cannot hold listed values and codes, by its type alone, or None."""
     family = dtype_family(dtype)
     texts = [isinstance(value, str) for value in values]
     if family == "other":
+        if holds_dates(dtype):
+            return HOLDS_TIMES
         return "holds times, bytes or the like; turn them into numbers or categories row by row."
     if family == "text" and values and not any(texts):
         return "holds text but the schema lists numbers; convert the column or quote the values."
@@ -316,6 +336,8 @@ def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()
 
 def number_problem(dtype: Any) -> str | None:
     """Say why a table's column cannot hold numbers, by its type alone, or None."""
+    if holds_dates(dtype):
+        return HOLDS_TIMES
     if dtype_family(dtype) in ("text", "other"):
         return "is numeric in the schema but its type is not; convert it row by row."
     return None
@@ -383,7 +405,7 @@ def plain(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     """Tell whether a cell is None, NaN, NaT or pandas' NA."""
     if cell is None:
         return True
@@ -403,7 +425,7 @@ def _get(known: Mapping[Any, int], cell: Any) -> int | None:
 def _position_of_text(cell: Any, known: Mapping[Any, int]) -> int:
     if isinstance(cell, str):  # it was looked up as it is
         return UNKNOWN
-    if _is_missing(cell):
+    if is_missing(cell):
         return MISSING
     value = plain(cell)
     try:

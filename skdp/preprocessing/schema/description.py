@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Self
 
-from skdp.base.parameters import SchemaEncoding
+from skdp.base.parameters import OtherColumns, SchemaEncoding
 from skdp.preprocessing.schema import files
-from skdp.preprocessing.schema.base import Column, FeatureColumn, SchemaPart, norm_of
+from skdp.preprocessing.schema.base import (
+    Column,
+    FeatureColumn,
+    SchemaPart,
+    names_read,
+    norm_of,
+)
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.schema.dates import DateColumn, DaysBetweenColumn
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel, PrivacyUnit
 from skdp.preprocessing.schema.lists import KINDS
 
@@ -82,6 +89,8 @@ def _cells_of(column: Column) -> tuple[Any, ...]:
     encoding = getattr(column, "encoding", "")
     if isinstance(column, NumericColumn):
         encoding = ", ".join([*column.parts, *([] if column.scale == "auto" else [column.scale])])
+    if isinstance(column, DateColumn):
+        encoding = ", ".join([*column.parts, *([] if encoding == "auto" else [encoding])])
     missing = getattr(column, "missing", "")
     if missing == "fill":
         missing = f"fill: {column.fill_value!r}"  # type: ignore[attr-defined]
@@ -89,7 +98,7 @@ def _cells_of(column: Column) -> tuple[Any, ...]:
         column.name,
         column.kind,
         _values_of(column),
-        getattr(column, "unit", ""),
+        getattr(column, "unit", "") or getattr(column, "timezone", ""),
         encoding,
         missing,
         format(getattr(column, "weight", 1.0), "g") if column.is_feature else "",
@@ -100,13 +109,19 @@ def _cells_of(column: Column) -> tuple[Any, ...]:
 def _in_brief(column: Column) -> str:
     if isinstance(column, NumericColumn):
         return f"{column.name} {_range(column)} {column.unit}".rstrip()
+    if isinstance(column, DateColumn):
+        return f"{column.name} {_values_of(column)}"
     values = column.listed()
     return f"{column.name} ({len(values)})" if values else column.name
 
 
 def _values_of(part: Column | LabelColumn | NumericLabel) -> str:
+    if isinstance(part, DaysBetweenColumn):
+        return f"{_range(part)} from {part.start} to {part.end}"
     if isinstance(part, NumericColumn | NumericLabel):
         return _range(part)
+    if isinstance(part, DateColumn):
+        return f"[{part.first or '?'}, {part.last or '?'}]"
     return _listing(part.classes if isinstance(part, LabelColumn) else part.listed())
 
 
@@ -131,9 +146,11 @@ class TableDescription(SchemaPart):
     source: str = ""
     clip_norm: float | None = None
     interactions: Sequence[Sequence[str]] = ()
+    others: OtherColumns = "raise"
 
     def __post_init__(self) -> None:
         self._check_text("name", "description", "source")
+        self._check_choice("others", ("raise", "ignore"))
         columns = self.columns
         if isinstance(columns, str | Mapping) or not isinstance(columns, Iterable):
             raise self._fail("columns", f"must be a list of columns, got {columns!r}.")
@@ -141,7 +158,8 @@ class TableDescription(SchemaPart):
         for column in columns:
             if not isinstance(column, Column):
                 raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
-        self._set("columns", columns)
+        known = [c.beside(columns) if isinstance(c, DaysBetweenColumn) else c for c in columns]
+        self._set("columns", tuple(known))
         if not isinstance(self.label, LabelColumn | NumericLabel | None):
             raise self._fail(
                 "label", f"must be a LabelColumn, a NumericLabel or None, got {self.label!r}."
@@ -177,7 +195,9 @@ class TableDescription(SchemaPart):
         names += [" * ".join(group) for group in self.interactions]
         if twice := _repeated(names):
             raise self._fail("columns", f"these names occur twice: {twice}.")
-        if self.unit.column in {column.name for column in self._features}:
+        if self.label is not None and self.label.name in self.inputs:
+            raise self._fail("label", f"{self.label.name!r} is read for a feature as well.")
+        if self.unit.column in self.inputs:
             raise self._fail(
                 "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
             )
@@ -197,6 +217,11 @@ class TableDescription(SchemaPart):
     def features(self) -> list[str]:
         """Names of the columns that become features."""
         return [column.name for column in self._features]
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the table's columns of which features are made, each once."""
+        return names_read(self._features)
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -265,13 +290,15 @@ class TableDescription(SchemaPart):
         (['age'], 1.0)
         """
         kept = {self[name].name for name in names}
-        dropped = [
-            IgnoredColumn(column.name)
-            for column in self.columns
-            if column.is_feature and column.name not in kept
-        ]
+        columns: dict[str, Column] = {}
+        for column in self.columns:
+            if not column.is_feature or column.name in kept:
+                columns[column.name] = column
+                continue
+            for name in names_read([column]):
+                columns.setdefault(name, IgnoredColumn(name))
         interactions = tuple(names for names in self.interactions if kept.issuperset(names))
-        return self.replace(*dropped, interactions=interactions)
+        return dataclasses.replace(self, columns=tuple(columns.values()), interactions=interactions)
 
     def with_weights(self, **weights: float) -> Self:
         """Return a schema with other weights, by column or by kind, and so of another `data_norm`.
@@ -282,8 +309,8 @@ class TableDescription(SchemaPart):
         Parameters
         ----------
         **weights : float
-            Weights by column name or by kind: numeric, categorical, ordinal, boolean. A column's
-            own name comes first.
+            Weights by column name or by kind: numeric, categorical, ordinal, boolean, date,
+            days_between. A column's own name comes first.
 
         Examples
         --------
@@ -309,8 +336,8 @@ class TableDescription(SchemaPart):
         Parameters
         ----------
         encoding : {"auto", "declared"}, default="auto"
-            ``"auto"`` gives waves to columns of numbers with bounds and ``encoding="auto"``;
-            ``"declared"`` changes nothing.
+            ``"auto"`` gives waves to columns of numbers, and to the days of dates, with bounds and
+            ``encoding="auto"``; ``"declared"`` changes nothing.
         """
         if encoding not in ("auto", "declared"):
             raise ValueError(f"encoding must be 'auto' or 'declared', got {encoding!r}.")
@@ -319,8 +346,8 @@ class TableDescription(SchemaPart):
         changed = (
             dataclasses.replace(column, encoding="waves")
             for column in self._features
-            if isinstance(column, NumericColumn) and column.encoding == "auto"
-            if None not in (column.lower, column.upper)
+            if isinstance(column, NumericColumn | DateColumn) and column.encoding == "auto"
+            if None not in [getattr(column, field) for field in column.needed]
         )
         return self.replace(*changed)
 

@@ -19,7 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.base.parameters import PlainParameters
 from skdp.base.pipelines import behind_others
 from skdp.exceptions import SchemaError
-from skdp.preprocessing.schema.base import UNKNOWN, FeatureColumn, norm_of, refuse_misfits
+from skdp.preprocessing.schema.base import (
+    UNKNOWN,
+    FeatureColumn,
+    names_read,
+    norm_of,
+    refuse_misfits,
+)
 from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
 from skdp.preprocessing.schema.frames import (
     column_arrays,
@@ -33,6 +39,11 @@ from skdp.tables.inputs import note_bound
 from skdp.tables.places import as_rows_are_read, is_read_later
 from skdp.tables.row_sources import BlockTable, source_of
 
+_OTHERS = (
+    "columns of the table that the schema does not mention are neither read nor checked: "
+    "others='ignore'"
+)
+
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     """Encode columns by their public descriptions; nothing is learned from rows.
@@ -42,8 +53,9 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    columns : sequence of NumericColumn, CategoricalColumn, OrdinalColumn or BooleanColumn
-        One description for each column of the table, in its order.
+    columns : sequence of columns
+        One description for each column of the table, in its order; a `DaysBetweenColumn` describes
+        two. A column that several descriptions read stands where the first of them names it.
     product : bool, default=False
         Make one block of the columns: the products of their features, in which numbers are coarse
         cells. Its rows have norm at most 1.
@@ -92,7 +104,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             X = X.read(0, 0)
         validate_data(self, X, skip_check_array=True)
         columns = tuple(self.columns)
-        names = [column.name for column in columns]
+        names = names_read(columns)
         if self.n_features_in_ != len(names):
             raise SchemaError(
                 f"columns describes {len(names)} columns, X has {self.n_features_in_}: give one "
@@ -107,7 +119,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
             raise SchemaError("product=True needs two or more columns.")
         for column in columns:
             column.refuse_open()
-        refuse_misfits(zip(columns, column_dtypes(X), strict=True))
+        refuse_misfits(_with_types(columns, X))
         self._product = bool(self.product)
         self._columns = tuple(map(coarsen, columns)) if self._product else columns
         self.data_norm_ = 1.0 if self._product else norm_of(columns)
@@ -141,7 +153,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         refuse_container(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        refuse_misfits(zip(self._columns, column_dtypes(X), strict=True))
+        refuse_misfits(_with_types(self._columns, X))
         return self._encode(X, predicting=self._tells)
 
     @as_rows_are_read
@@ -160,8 +172,9 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     def _encode_block(self, X: Any, predicting: bool = False) -> np.ndarray:
         """Encode rows in memory, which have been compared with the columns."""
         blocks = []
-        for column, cells in zip(self._columns, column_arrays(X), strict=True):
-            found = column._read(cells)
+        cells = dict(zip(names_read(self._columns), column_arrays(X), strict=True))
+        for column in self._columns:
+            found = column._read(*(cells[part.name] for part in column.sources()))
             if predicting and column.listed():
                 _warn_of_strangers(column, found)
             blocks.append(column._features(found))
@@ -186,6 +199,12 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         return tags
 
 
+def _with_types(columns: Sequence[FeatureColumn], X: Any) -> list[tuple[Any, Any]]:
+    """Return what each column of a table is to be with its type, for each that reads it."""
+    types = dict(zip(names_read(columns), column_dtypes(X), strict=True))
+    return [(part, types[part.name]) for column in columns for part in column.sources()]
+
+
 def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
     if np.any(found == UNKNOWN) and not np.any(found >= 0):
         warnings.warn(
@@ -207,9 +226,23 @@ class SchemaPreprocessor(ColumnTransformer):
     # Beside that it is its base, which walks over steps go into.
     _only_checks_tables = True
 
-    @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
+        return self._fit_transform_inputs(self._inputs_of(X), y, **params)
+
+    def transform(self, X: Any, **params: Any) -> Any:
+        """Check the kind of the table, and do as the base class does."""
+        return self._transform_inputs(self._inputs_of(X), **params)
+
+    def _inputs_of(self, X: Any) -> Any:
+        """Return a table that is not in memory without columns that nobody asked for."""
+        chosen = [key for _, _, keys in self.transformers for key in keys]
+        names = list(X.columns) if is_read_later(X) and hasattr(X, "columns") else []
+        kept = [name for name in names if name in chosen]
+        return X[kept] if 0 < len(kept) < len(names) else X
+
+    @as_rows_are_read
+    def _fit_transform_inputs(self, X: Any, y: Any = None, **params: Any) -> Any:
         X = self._checked(X)
         if (source := source_of(X, converted=False)) is None:
             return super().fit_transform(X, y, **params)
@@ -217,8 +250,7 @@ class SchemaPreprocessor(ColumnTransformer):
         return self._as_read(source)
 
     @as_rows_are_read
-    def transform(self, X: Any, **params: Any) -> Any:
-        """Check the kind of the table, and do as the base class does."""
+    def _transform_inputs(self, X: Any, **params: Any) -> Any:
         X = self._checked(X)
         if (source := source_of(X, converted=False)) is None:
             return super().transform(X, **params)
@@ -259,11 +291,13 @@ class SchemaPreprocessor(ColumnTransformer):
     def _has_names_of(self, X: Any) -> bool:
         """Tell whether a frame names the features in their order, or gives no names."""
         names = list(getattr(X, "columns", ()))
-        parts = [(keys, getattr(step, "columns", ())) for _, step, keys in self.transformers]
+        parts = [
+            (keys, names_read(getattr(step, "columns", ()))) for _, step, keys in self.transformers
+        ]
         return not all(isinstance(name, str) for name in names[:1]) or all(
-            names[key] == column.name
-            for keys, columns in parts
-            for key, column in zip(keys, columns, strict=False)
+            names[key] == name
+            for keys, own in parts
+            for key, name in zip(keys, own, strict=False)
             if names
         )
 
@@ -306,6 +340,11 @@ class SchemaPipeline(Pipeline):
             params = dict(zip([key], ids, strict=False))
         return super().fit(X, y, **params)
 
+    @property
+    def _takes_for_granted(self) -> str:
+        """What a privacy statement says of the tables that this one takes."""
+        return _OTHERS if getattr(self.schema, "others", "raise") == "ignore" else ""
+
     def _has_label(self, X: Any) -> bool:
         label = getattr(self.schema, "label", None)
         return label is not None and label.name in list(getattr(X, "columns", ()))
@@ -318,8 +357,8 @@ class SchemaPipeline(Pipeline):
 
 def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
     """Return the transformer of a schema's features: an encoder a kind, and one an interaction."""
-    names = schema.features
-    features = [schema[name] for name in names]
+    names = schema.inputs
+    features = [schema[name] for name in schema.features]
     if not features:
         raise schema._fail("columns", "no column is a feature.")
     for column in features:
@@ -329,10 +368,12 @@ def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
     steps = [
         (
             title,
-            SchemaEncoder(tuple(schema[name] for name in own), product=product),
-            [names.index(name) for name in own] if positions else list(own),
+            SchemaEncoder(columns, product=product),
+            [names.index(name) for name in read] if positions else read,
         )
         for title, own, product in groups
+        for columns in [tuple(schema[name] for name in own)]
+        for read in [names_read(columns)]
         if own
     ]
     return SchemaPreprocessor(steps, remainder="drop", verbose_feature_names_out=False)

@@ -19,7 +19,7 @@ from skdp.preprocessing.schema.lists import KINDS
 _FORMAT, _VERSION = "skdp-table-schema", 1
 _LONGEST_NUMBER = 400  # characters, of all that floats can hold
 # Fields of a schema before its columns, in the order of a file.
-_ABOUT = ("name", "description", "source", "unit", "label", "clip_norm", "interactions")
+_ABOUT = ("name", "description", "source", "unit", "label", "clip_norm", "interactions", "others")
 
 
 def schema_to_dict(schema: Any) -> dict[str, Any]:

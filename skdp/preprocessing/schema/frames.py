@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import re
 from collections import Counter
@@ -19,9 +20,18 @@ from skdp.preprocessing.schema.base import (
     FeatureColumn,
     as_numbers,
     dtype_family,
+    holds_dates,
     refuse_misfits,
 )
+from skdp.preprocessing.schema.calendars import (
+    DAY,
+    is_date,
+    mark_instants,
+    read_dates,
+    zone_of,
+)
 from skdp.preprocessing.schema.columns import NumericColumn
+from skdp.preprocessing.schema.dates import PARTS, PARTS_OF_DAYS, DateColumn, DaysBetweenColumn
 from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
@@ -103,6 +113,8 @@ def series_cells(series: Any) -> np.ndarray:
 
     Of objects where a missing cell would change the type of the others.
     """
+    if holds_dates(series.dtype) and (dates := _date_cells(series)) is not None:
+        return mark_instants(dates) if zone_of(series.dtype) else dates
     if not hasattr(series, "iloc"):  # polars turns integers with a null into floats
         return series.to_numpy() if series.dtype.is_float() else _objects(series.to_list())
     if isinstance(series.dtype, np.dtype):
@@ -113,6 +125,20 @@ def series_cells(series: Any) -> np.ndarray:
         categories = [*series.cat.categories.astype(object), None]
         return _objects(categories)[series.cat.codes.to_numpy()]
     return np.asarray(series.to_numpy(dtype=object))
+
+
+def _date_cells(series: Any) -> np.ndarray | None:
+    """Return dates of a frame as numpy's, in UTC if their type has a time zone; None of others.
+
+    As Python's objects they would end with the year 9999, by an error.
+    """
+    if not hasattr(series, "iloc"):
+        return np.asarray(series.to_numpy())
+    if hasattr(series.dtype, "pyarrow_dtype"):
+        return np.asarray(series.array.__arrow_array__().to_numpy(zero_copy_only=False))
+    if hasattr(series.dtype, "tz"):
+        return np.asarray(series.to_numpy(dtype=f"M8[{series.dtype.unit}]"))
+    return None
 
 
 def _objects(cells: Iterable[Any]) -> np.ndarray:
@@ -136,18 +162,33 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
     """Compare a frame with a schema; no cell is looked at."""
     types = column_types(frame)
     names = Counter(name for name, _ in types)
-    parts = {part.name: part for part in schema._parts}
-    needed = [*schema.features, *([schema.label.name] if schema.label and label else [])]
+    parts = described_cells(schema)
+    needed = [*schema.inputs, *([schema.label.name] if schema.label and label else [])]
     problems = [f"column {name!r} is missing." for name in needed if name not in names]
+    known = {schema.unit.column, *(part.name for part in parts)}
     for name, count in names.items():
+        if name not in known and schema.others == "ignore":
+            continue
         if count > 1:
             problems.append(f"column {name!r} occurs more than once.")
-        elif name not in parts and name != schema.unit.column:
+        elif name not in known:
             problems.append(
                 f"column {name!r} is not in the schema: describe it, as an IgnoredColumn if it is "
-                "not to be used."
+                "not to be used; or give the schema others='ignore'."
             )
-    refuse_misfits(((parts[name], dtype) for name, dtype in types if name in parts), problems)
+    pairs = [(part, dtype) for name, dtype in types for part in parts if part.name == name]
+    refuse_misfits(pairs, problems)
+
+
+def described_cells(schema: Any) -> list[Any]:
+    """Return what a schema says of the cells of a table's columns, several of some."""
+    return [own for part in schema._parts for own in part.sources()]
+
+
+def wanted_names(schema: Any) -> set[str]:
+    """Return the names of the columns of a table that a schema mentions."""
+    unit = schema.unit.column
+    return {part.name for part in described_cells(schema)} | ({unit} if unit else set())
 
 
 def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
@@ -161,7 +202,7 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
     if groups:
         wanted.append((str(schema.unit.column), np.asarray))
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
-    X, columns = split_columns(frame, schema.features, read)
+    X, columns = split_columns(frame, schema.inputs, read)
     return X, *columns
 
 
@@ -195,14 +236,22 @@ def _label_of(name: str, given: Any) -> LabelColumn | NumericLabel:
 
 
 def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
+    if isinstance(given, Column):
+        return dataclasses.replace(given, name=name)
+    if isinstance(given, tuple) and len(given) == 2 and any(map(is_date, given)):
+        # Waves of days follow years as well.
+        left_out = {"year"} if any(":" in str(end) for end in given) else {"year", "hour"}
+        parts = tuple(part for part in PARTS if part not in left_out)
+        policies: dict[str, Any] = {"missing": missing, "unknown": missing}
+        return DateColumn(name, *given, parts, encoding="waves", **policies)
     if isinstance(given, tuple) and len(given) == 2:
         column = NumericColumn(name, *given, encoding="waves", missing=missing)
         column.refuse_open()
         return column
     if not isinstance(given, Iterable) or isinstance(given, str | tuple | Set | Mapping):
         raise ValueError(
-            f"column {name!r}: needs (lower, upper), public bounds, or the list of all its values; "
-            f"got {given!r}."
+            f"column {name!r}: needs (lower, upper), public bounds, or the list of all its values, "
+            f"or a column such as days_between(...); got {given!r}."
         )
     values = tuple(given)
     kind = BooleanColumn if len(values) == 2 else CategoricalColumn
@@ -220,6 +269,7 @@ def fields_of_draft(table: Any, dtypes: Any, label: str | None) -> dict[str, Any
 
 def _draft_columns(table: Any) -> list[Column]:
     """Return columns with names and kinds, of a frame, mapping or list of (name, type)."""
+    kinds: list[tuple[str, Any]]
     if isinstance(table, Mapping):
         kinds = list(table.items())
         if not all(isinstance(kind, str) for kind in table.values()):
@@ -233,15 +283,22 @@ def _draft_columns(table: Any) -> list[Column]:
             isinstance(entry, tuple) and len(entry) == 2 for entry in table
         ):
             raise TypeError("a list of rows has no names; give names, and dtypes=.")
-        families = {"number": "numeric", "boolean": "boolean", "text": "categorical"}
-        kinds = [
-            (name, families.get(dtype_family(dtype), "categorical"))
-            for name, dtype in (table if isinstance(table, list) else column_types(table))
-        ]
+        types = table if isinstance(table, list) else column_types(table)
+        return [_draft_column(name, dtype) for name, dtype in types]
+    known = [kind for kind in KINDS if kind != DaysBetweenColumn.kind]
     for name, kind in kinds:
-        if kind not in KINDS:
-            raise ValueError(f"column {name!r}: kind: must be one of {', '.join(KINDS)}.")
+        if kind not in known:
+            raise ValueError(f"column {name!r}: kind: must be one of {', '.join(known)}.")
     return [KINDS[kind](name) for name, kind in kinds]
+
+
+def _draft_column(name: str, dtype: Any) -> Column:
+    """Return an open column of the kind that a type tells, in the time zone of the type."""
+    if holds_dates(dtype):
+        timed = not re.match("date(?:32|64|$)", str(dtype).lower())
+        return DateColumn(name, parts=PARTS if timed else PARTS_OF_DAYS, timezone=zone_of(dtype))
+    families = {"number": "numeric", "boolean": "boolean"}
+    return KINDS[families.get(dtype_family(dtype), "categorical")](name)
 
 
 def _typed(names: Any, dtypes: Any) -> list[tuple[str, Any]]:
@@ -266,19 +323,23 @@ def read_csv(schema: Any, path: Any, options: dict[str, Any]) -> Any:
             f"the schema. It takes {', '.join(_LAYOUT)}."
         )
     pandas = import_pandas()
+    if schema.others == "ignore":
+        options = {"usecols": wanted_names(schema).__contains__, **options}
     frame = pandas.read_csv(path, dtype=str, na_filter=False, index_col=False, **options)
-    for part in schema._parts:
+    for part in described_cells(schema):
         if part.name in frame.columns:
             cells = _cells_of_texts(part, frame[part.name].to_list())
             frame[part.name] = pandas.Series(cells, frame.index, cells.dtype)
     return frame
 
 
-def read_parquet(path: Any, options: dict[str, Any]) -> Any:
+def read_parquet(schema: Any, path: Any, options: dict[str, Any]) -> Any:
     """Return a file as a pandas frame in the types of pyarrow."""
     pandas = import_pandas()
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow: pip install 'skdp[parquet]'.")
+    if schema.others == "ignore":
+        options = {"columns": sorted(wanted_names(schema)), **options}
     return pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow", **options)
 
 
@@ -287,6 +348,9 @@ def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
     found = np.array(texts, dtype=object)
     if isinstance(part, NumericColumn | NumericLabel):
         return as_numbers(found, ())
+    if isinstance(part, DateColumn):
+        found[:] = [text or None for text in texts]
+        return found
     listed = part.listed() or ("",)
     words = {"true": True, "false": False} if any(isinstance(v, bool) for v in listed) else {}
     numeric = not any(isinstance(value, str) for value in listed)
@@ -316,30 +380,48 @@ def sample_rows(schema: Any, n: int, marginals: Any, random_state: Any) -> Any:
     given = dict(marginals or {})
     refuse_unknown("marginals", given, schema.features)
     rng = check_random_state(random_state)
-    columns = [schema[name] for name in schema.features]
-    return import_pandas().DataFrame(
-        {column.name: _draw(column, given.get(column.name), n, rng) for column in columns}
-    )
+    drawn: dict[str, Any] = {}
+    ends: list[str] = []
+    for column in sorted((schema[name] for name in schema.features), key=_is_difference):
+        cells = _draw(column, given.get(column.name), n, rng)
+        if not _is_difference(column):
+            drawn[column.name] = cells
+        elif column.end not in ends:  # at which another difference may end
+            starts = drawn.setdefault(column.start, np.full(n, "2000-01-01", "M8[s]"))
+            drawn[column.end] = starts + (cells * DAY).astype("m8[s]")
+            ends.append(column.end)
+    return import_pandas().DataFrame({name: drawn[name] for name in schema.inputs})
+
+
+def _is_difference(column: Any) -> bool:
+    return isinstance(column, DaysBetweenColumn)
 
 
 def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> Any:
     """Draw cells of one column; None for a marginal is uniform."""
     column.refuse_open()
     try:
-        if not isinstance(column, NumericColumn):
-            # Not an array of the list, which would give all its values one type.
-            listed = list(column.listed() or ())
-            return [listed[place] for place in rng.choice(len(listed), n, p=marginal)]
-        edges = np.asarray([column.lower, column.upper] if marginal is None else marginal, float)
-        inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
-        if not (inside and column.lower <= edges[0] and edges[-1] <= column.upper):
-            raise ValueError(
-                "edges must be two or more numbers within the bounds that do not fall."
-            )
-        place = rng.randint(edges.size - 1, size=n)
-        return edges[place] + rng.uniform(size=n) * np.diff(edges)[place]
+        if isinstance(column, NumericColumn):
+            return _draw_between((column.lower, column.upper), marginal, n, rng)
+        if isinstance(column, DateColumn):
+            found = None if marginal is None else read_dates(_objects(marginal), column.timezone)
+            seconds = _draw_between(column.ends, found, n, rng).astype(np.int64)
+            return (seconds - seconds % (1 if "hour" in column.parts else DAY)).astype("M8[s]")
+        # Not an array of the list, which would give all its values one type.
+        listed = list(column.listed() or ())
+        return [listed[place] for place in rng.choice(len(listed), n, p=marginal)]
     except (TypeError, ValueError) as error:
         raise column._fail("marginals", f"give what fits the column. {error}") from error
+
+
+def _draw_between(bounds: Any, marginal: Any, n: int, rng: Any) -> np.ndarray:
+    """Draw numbers between edges that are equally likely; None for these is bounds alone."""
+    edges = np.asarray(bounds if marginal is None else marginal, float)
+    inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
+    if not (inside and bounds[0] <= edges[0] and edges[-1] <= bounds[1]):
+        raise ValueError("edges must be two or more within the bounds that do not fall.")
+    place = rng.randint(edges.size - 1, size=n)
+    return np.asarray(edges[place] + rng.uniform(size=n) * np.diff(edges)[place])
 
 
 def import_pandas() -> Any:

@@ -22,6 +22,7 @@ from skdp.preprocessing.schema.base import (
     positions_in,
 )
 from skdp.preprocessing.schema.columns import IgnoredColumn, NumericColumn
+from skdp.preprocessing.schema.dates import DateColumn, DaysBetweenColumn
 
 _UNKNOWN_POLICIES = ("refuse", "ignore", "indicator")
 
@@ -264,5 +265,8 @@ class BooleanColumn(_ListedColumn):
 
 KINDS: dict[str, type[Column]] = {
     cls.kind: cls
-    for cls in (NumericColumn, CategoricalColumn, OrdinalColumn, BooleanColumn, IgnoredColumn)
+    for cls in (
+        *(NumericColumn, CategoricalColumn, OrdinalColumn, BooleanColumn),
+        *(DateColumn, DaysBetweenColumn, IgnoredColumn),
+    )
 }

@@ -27,8 +27,9 @@ class TableSchema(TableDescription):
     Parameters
     ----------
     columns : sequence of columns
-        `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`, `BooleanColumn`, and `IgnoredColumn`
-        for what is known and left out.
+        `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`, `BooleanColumn`, `DateColumn`, the
+        difference of two dates by `days_between`, and `IgnoredColumn` for what is known and left
+        out.
     label : LabelColumn, NumericLabel or None, default=None
         The column to predict, with its public classes, or with public bounds.
     unit : PrivacyUnit, default=PrivacyUnit()
@@ -42,6 +43,10 @@ class TableSchema(TableDescription):
         Columns that act together, such as ``[("day", "month")]``: the products of their features
         are one more block of norm 1, in which numbers are cells at their cuts, or eight spaced
         equally on their scale.
+    others : {"raise", "ignore"}, default="raise"
+        What becomes of columns of a table that the schema does not mention: an error that names
+        them, or nothing: they are neither read nor checked, which suits exports of hundreds of
+        columns. A misspelt `IgnoredColumn` is then not noticed.
 
     See Also
     --------
@@ -86,12 +91,16 @@ class TableSchema(TableDescription):
 
         Bounds and lists must be public. Columns of numbers become waves between their bounds
         (``encoding="waves"`` of `NumericColumn`), lists of two values one feature, longer ones
-        categories.
+        categories. A pair of dates makes a `DateColumn` of month, weekday and waves of days, and of
+        hours if one of them has a time of day.
 
         Parameters
         ----------
         bounds : mapping
-            By the name of a column a tuple ``(lower, upper)``, or a list of all its values.
+            By the name of a column a tuple ``(lower, upper)``, of numbers, dates or texts such as
+            "2020-01-31"; or a list of all its values. A column itself, such as
+            ``days_between("admitted", "discharged", 0, 60)``, takes the name before it and stays
+            as it is otherwise.
         label : str or None, default=None
             The column to predict, whose list in `bounds` holds its classes, or its bounds.
         name : str, default=""
@@ -122,7 +131,8 @@ class TableSchema(TableDescription):
         """Return a schema with the columns of a table and everything else left open.
 
         Only names and types are read: bounds and lists are for you to fill in from public
-        sources, and `preprocessor` refuses until they are. `left_open` names them.
+        sources, and `preprocessor` refuses until they are. `left_open` names them. A column whose
+        type is one of dates becomes a `DateColumn`, in the type's time zone if it has one.
 
         Parameters
         ----------
@@ -156,7 +166,7 @@ class TableSchema(TableDescription):
         Parameters
         ----------
         positions : bool, default=False
-            Take an array whose columns are `features`, in that order, instead of a frame.
+            Take an array whose columns are `inputs`, in that order, instead of a frame.
 
         Raises
         ------
@@ -232,7 +242,7 @@ class TableSchema(TableDescription):
         ------
         ValueError
             With everything that is amiss: missing columns, columns that the schema does not
-            mention, types that do not fit.
+            mention unless `others` is "ignore", types that do not fit.
 
         Examples
         --------
@@ -260,7 +270,7 @@ class TableSchema(TableDescription):
         Returns
         -------
         X : DataFrame
-            The columns `features`, of the same kind of table.
+            The columns `inputs`, of the same kind of table.
         y : ndarray of shape (n_samples,)
             Labels, each one of the label's classes; of a number floats within its bounds.
         groups : ndarray of shape (n_samples,)
@@ -303,7 +313,8 @@ class TableSchema(TableDescription):
             Numeric columns as float64, NaN where a cell is no number. Where only numbers are
             listed, objects: integers exactly, other numbers as floats, other cells as text; a
             number is what JSON writes as one, so that 01 is none. Where False or True is listed,
-            true and false in small or large letters are these. All else is text. An empty cell is
+            true and false in small or large letters are these. All else is text, dates included,
+            which are read when they are encoded. An empty cell is
             missing unless it is listed; other words that stand for a missing one, such as NA,
             belong into `missing_codes`.
 
@@ -324,7 +335,7 @@ class TableSchema(TableDescription):
         **options : dict
             Given to `pandas.read_parquet`, such as ``columns``; the frame is backed by pyarrow.
         """
-        return frames.read_parquet(path, options)
+        return frames.read_parquet(self, path, options)
 
     def sample_public(
         self, n: int, *, marginals: Mapping[str, Any] | None = None, random_state: Any = None
@@ -342,15 +353,15 @@ class TableSchema(TableDescription):
         marginals : mapping or None, default=None
             By the name of a column: of a listed one a probability for each value; of numbers the
             edges of intervals that are equally likely, such as published deciles, where an edge may
-            be repeated. They must be public. Other columns are uniform: on the list, or between the
-            bounds.
+            be repeated; of dates likewise. They must be public. Other columns are uniform: on the
+            list, or between the bounds.
         random_state : None, int or RandomState, default=None
             Source of the rows, which need no secret randomness.
 
         Returns
         -------
         DataFrame of shape (n, n_features)
-            A pandas frame of the columns `features`, as `preprocessor` takes it.
+            A pandas frame of the columns `inputs`, as `preprocessor` takes it.
 
         Raises
         ------

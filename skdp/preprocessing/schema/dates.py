@@ -1,0 +1,449 @@
+"""Columns of dates, and differences of two of them, as bounded features."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp.base.parameters import DateEncoding, DatePart, Unknown
+from skdp.exceptions import SchemaError
+from skdp.preprocessing.schema.base import MISSING, FeatureColumn, positions_in
+from skdp.preprocessing.schema.calendars import (
+    DAY,
+    NO_DATE,
+    UNKNOWN_DATE,
+    date_problem,
+    find_zone,
+    read_dates,
+)
+from skdp.preprocessing.schema.columns import NumericColumn
+
+PARTS: tuple[DatePart, ...] = ("year", "month", "weekday", "hour", "days")
+# Of dates without a time of day.
+PARTS_OF_DAYS: tuple[DatePart, ...] = ("year", "month", "weekday", "days")
+# Parts that begin again, with the values that they take, and the most waves of one.
+_CYCLES: dict[str, tuple[Any, ...]] = {
+    "month": tuple(range(1, 13)),
+    "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
+    "hour": tuple(range(24)),
+}
+_MOST_WAVES = 6
+
+
+def _calendar(seconds: np.ndarray, part: str) -> np.ndarray:
+    """Return the calendar year of seconds since 1970, or the place of another part in its cycle."""
+    if part == "year":
+        return seconds.astype("M8[s]").astype("M8[Y]").astype(np.int64) + 1970
+    if part == "month":
+        return seconds.astype("M8[s]").astype("M8[M]").astype(np.int64) % 12
+    return (seconds // DAY + 3) % 7 if part == "weekday" else seconds // 3600 % 24
+
+
+def _check_zone(column: Any) -> None:
+    name = column.timezone
+    try:
+        if not isinstance(name, str):
+            raise ValueError
+        find_zone(name)
+    except Exception:  # of many kinds, by what the name looks like as a path
+        raise column._fail(
+            "timezone",
+            f"must be a zone such as 'Europe/Berlin' or 'UTC', or '' for none, got {name!r}. If "
+            "this computer knows no zones: pip install tzdata.",
+        ) from None
+
+
+def _check_codes(column: Any) -> None:
+    """Make texts of dates among the codes, and refuse what is neither."""
+    codes = column.missing_codes
+    if isinstance(codes, str) or not hasattr(codes, "__iter__"):
+        return  # is refused for all columns
+    dated = (datetime.date, np.datetime64)
+    texts = [_plain_date(column, "missing_codes", c) if isinstance(c, dated) else c for c in codes]
+    for code in texts:
+        if not isinstance(code, str):
+            raise column._fail("missing_codes", f"must hold dates or texts, got {code!r}.")
+    column._set("missing_codes", tuple(texts))
+
+
+def _plain_date(column: Any, field: str, value: Any) -> str:
+    """Return a public date as a text, without the time of day at midnight."""
+    cells = np.fromiter([value], dtype=object)
+    seconds = int(read_dates(cells, column.timezone)[0])
+    if seconds <= UNKNOWN_DATE:
+        zoned = int(read_dates(cells, "UTC")[0]) > UNKNOWN_DATE
+        remedy = " It has a time zone: give timezone= as well." if zoned else ""
+        raise column._fail(field, f"must be a date such as '2020-01-31', got {value!r}.{remedy}")
+    text = np.datetime_as_string(np.array(seconds, "M8[s]"), unit="s")
+    return str(text).removesuffix("T00:00:00")
+
+
+def _seconds(date: str) -> int:
+    """Return what `_plain_date` made a text of."""
+    return int(read_dates(np.array([date], dtype=object))[0])
+
+
+@dataclass(frozen=True, repr=False)
+class _Cycle(FeatureColumn):
+    """A part of a date that begins again, as waves around its cycle."""
+
+    kind: ClassVar[str] = "cyclic"
+    values: tuple[Any, ...] = field(kw_only=True)
+
+    def listed(self) -> tuple[Any, ...]:
+        """Return the values in their order."""
+        return self.values
+
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        return positions_in(cells, {value: j for j, value in enumerate(self.values)}, ())
+
+    @property
+    def _waves(self) -> np.ndarray:
+        return np.arange(1, min(len(self.values) // 2, _MOST_WAVES) + 1)
+
+    @property
+    def _kept(self) -> np.ndarray:
+        """Which features there are: the sine of a wave that is two values long is 0 at both."""
+        return np.append(self._waves > 0, 2 * self._waves < len(self.values))
+
+    def feature_names(self) -> list[str]:
+        """Return one name a feature."""
+        names = [f"{self.name} {wave}{k}" for wave in ("cos", "sin") for k in self._waves]
+        return [name for name, kept in zip(names, self._kept, strict=True) if kept]
+
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        count, amplitudes = len(self.values), 1.0 / self._waves
+        turns = np.arange(count)[:, None] * self._waves % count * (2.0 * np.pi / count)
+        table = np.hstack([amplitudes * np.cos(turns), amplitudes * np.sin(turns)])[:, self._kept]
+        table *= self.weight / math.sqrt(np.sum(amplitudes**2))
+        # The last row is that of cells without a value, whose place is negative.
+        return np.vstack([table, np.zeros(table.shape[1])])[np.maximum(found, -1)]
+
+
+class _Flag(_Cycle):
+    """Whether a cell has no date, as one feature: 0 or the weight."""
+
+    kind: ClassVar[str] = "boolean"
+
+    def feature_names(self) -> list[str]:
+        """Return the name."""
+        return [self.name]
+
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        return self.weight * (found == 1.0)[:, None]
+
+
+@dataclass(frozen=True, repr=False)
+class DateColumn(FeatureColumn):
+    """A column of dates, with or without a time of day, between public bounds.
+
+    A cell is a date of any kind of table, or a text such as 2020-01-31, 2020-01-31T08:30 or
+    2020-01-31 08:30:00+01:00. Seconds count, fractions of them do not.
+
+    Parameters
+    ----------
+    name : str
+        Name in the table.
+    first, last : str, date, datetime or None, default=None
+        Public bounds, such as the first and last day of the study: never the first and last date
+        of the table. The parts "year" and "days" of dates beyond them count as the bound's. None
+        leaves them to be filled in.
+    parts : sequence of str, default=("year", "month", "weekday", "hour", "days")
+        Parts of a date that become features, each with an equal share of the squared norm. "year"
+        and "days" since the first date are numbers from the bounds to [-1, 1]; "year" is left out
+        if both bounds lie in one. "month", "weekday" and "hour" are waves around their cycle, with
+        which a linear model follows any curve. Leave out "hour" if cells have no time of day.
+    timezone : str, default=""
+        Zone whose clocks say when a day begins, such as "Europe/Berlin". Cells with a zone or an
+        offset are converted to it, others are taken to be in it. Without one a column whose type
+        has a zone is refused, and a single cell with an offset is unknown.
+    encoding : {"auto", "scaled", "waves"}, default="auto"
+        Features of the part "days": one, or the 16 waves of a `NumericColumn`, which let a linear
+        model follow any smooth curve over the years. ``"auto"`` is one, and waves in
+        ``TableSchema.pipeline(..., encoding="auto")``.
+    missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
+        What becomes of a missing cell or an empty text: an error; zeros; zeros and a feature that
+        says so; or `fill_value`.
+    fill_value : str, date, datetime or None, default=None
+        Public date for ``missing="fill"``.
+    missing_codes : sequence, default=()
+        Dates and texts that stand for a missing one, such as "9999-12-31".
+    weight : float, default=1.0
+        Largest norm of the column's features.
+    description, source : str, default=""
+        What the column means and where its bounds come from.
+    unknown : {"refuse", "ignore", "indicator"}, default="refuse"
+        What becomes of a cell that is no date: an error that does not quote it; zeros; or zeros
+        and a feature that says so.
+
+    See Also
+    --------
+    days_between : The difference of two columns of dates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DateColumn
+    >>> admitted = DateColumn("admitted", "2015-01-01", "2024-12-31", ["year", "weekday"])
+    >>> block = admitted.encode(np.array(["2015-06-30", "2031-01-01"], dtype=object))
+    >>> admitted.feature_names()[:2], (block[:, 0] * np.sqrt(2)).round(3)
+    (['admitted year', 'admitted weekday cos1'], array([-1.,  1.]))
+    """
+
+    kind: ClassVar[str] = "date"
+    needed: ClassVar[tuple[str, ...]] = ("first", "last")
+    first: Any = None
+    last: Any = None
+    parts: Sequence[DatePart] = PARTS
+    timezone: str = ""
+    encoding: DateEncoding = "auto"
+    unknown: Unknown = field(default="refuse", kw_only=True)
+
+    def _check(self) -> None:
+        _check_zone(self)
+        self._check_choice("encoding", ("auto", "scaled", "waves"))
+        self._check_choice("unknown", ("refuse", "ignore", "indicator"))
+        parts = self._plain_values("parts", self.parts)
+        if not parts or not set(parts) <= set(PARTS):
+            raise self._fail("parts", f"must be among {', '.join(PARTS)}; got {list(parts)!r}.")
+        self._set("parts", parts)
+        for name in ("first", "last", "fill_value"):
+            if (value := getattr(self, name)) is not None:
+                self._set(name, _plain_date(self, name, value))
+        if self._is_bounded and self.ends[0] >= self.ends[1]:
+            raise self._fail("last", f"must be after first={self.first}, got {self.last}.")
+        if not self._used:
+            raise self._fail("parts", "both bounds lie in one year: take another part.")
+        _check_codes(self)
+        self._check_common()
+
+    @property
+    def _is_bounded(self) -> bool:
+        return None not in (self.first, self.last)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The bounds in seconds since 1970."""
+        return _seconds(self.first), _seconds(self.last)
+
+    def spaced(self, count: int) -> list[str]:
+        """Return dates from bound to bound, spaced equally, as texts."""
+        seconds = np.linspace(*self.ends, count).astype(np.int64).astype("M8[s]")
+        return [str(text) for text in np.datetime_as_string(seconds)]
+
+    @property
+    def _used(self) -> tuple[DatePart, ...]:
+        """The parts, without a year that is the same for all dates between the bounds."""
+        one_year = self._is_bounded and self.first[:4] == self.last[:4]
+        return tuple(part for part in self.parts if not (one_year and part == "year"))
+
+    def check_dtype(self, dtype: Any) -> str | None:
+        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        return date_problem(dtype, self.timezone)
+
+    def listed(self) -> tuple[Any, ...]:
+        """Return an empty list, as of numbers."""
+        return ()
+
+    def feature_names(self) -> list[str]:
+        """Return one name a feature."""
+        return [name for piece in self.pieces() for name in piece.feature_names()]
+
+    def pieces(self) -> tuple[FeatureColumn, ...]:
+        """Return a column for each part in use, and for each word about cells without a date."""
+        share = self.weight / math.sqrt(len(self._used))
+        parts = [self._piece(part, share) for part in self._used]
+        flags = [
+            _Flag(f"{self.name} {word}", values=(False, True), weight=self.weight)
+            for word in self._flags()
+        ]
+        return (*parts, *flags)
+
+    def _piece(self, part: DatePart, share: float) -> FeatureColumn:
+        absent = {self.missing, self.unknown} & {"ignore", "indicator"}
+        about: dict[str, Any] = {"missing": "ignore" if absent else "refuse", "weight": share}
+        name = f"{self.name} {part}"
+        if part in _CYCLES:
+            return _Cycle(name, values=_CYCLES[part], **about)
+        about |= {"scale": "linear", "encoding": "scaled"}
+        if part == "days":
+            waves = self.encoding == "waves"
+            about |= {"unit": "days", "encoding": "waves" if waves else "scaled"}
+        if self._is_bounded:
+            first, last = self.ends
+            years, days = (self.first[:4], self.last[:4]), (0.0, (last - first) / DAY)
+            about["lower"], about["upper"] = days if part == "days" else map(int, years)
+        return NumericColumn(name, **about)
+
+    def _flags(self) -> dict[str, int]:
+        """Return the features that say that a cell is missing or no date."""
+        policies = {"missing": (self.missing, NO_DATE), "unknown": (self.unknown, UNKNOWN_DATE)}
+        return {word: code for word, (chosen, code) in policies.items() if chosen == "indicator"}
+
+    def _read(self, cells: np.ndarray) -> np.ndarray:
+        """Return seconds; the codes of other cells remain only where they are allowed."""
+        found = read_dates(cells, self.timezone, self.missing_codes)
+        if self.missing == "refuse" and np.any(found == NO_DATE):
+            raise self._refuse_missing()
+        if self.unknown == "refuse" and np.any(found == UNKNOWN_DATE):
+            raise self._fail(
+                "unknown",
+                "the policy is 'refuse' and the table has a cell that is no date, or has a time "
+                "zone while the schema names none. Texts are dates if they look like 2020-01-31 or "
+                "2020-01-31 08:30. Choose 'ignore' or 'indicator', turn other texts into dates row "
+                "by row, or give timezone=; the cell is not shown, since it may be private.",
+            )
+        if self.missing == "fill":
+            found[found == NO_DATE] = _seconds(self.fill_value)
+        return found
+
+    def _features(self, found: np.ndarray) -> np.ndarray:
+        """Return the features of seconds; each row has norm at most the weight."""
+        given = found > UNKNOWN_DATE
+        seconds = np.where(given, found, 0)
+        places = [self._place_in(part, seconds, given) for part in self._used]
+        places += [(found == code).astype(np.int64) for code in self._flags().values()]
+        pairs = zip(self.pieces(), places, strict=True)
+        return np.hstack([piece._features(cells) for piece, cells in pairs])
+
+    def _place_in(self, part: str, seconds: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Return the numbers that a part of dates is, or places in its cycle; of others none."""
+        if part in _CYCLES:
+            return np.where(given, _calendar(seconds, part), MISSING)
+        numbers = (seconds - self.ends[0]) / DAY if part == "days" else _calendar(seconds, part)
+        return np.where(given, numbers, np.nan)
+
+
+@dataclass(frozen=True, repr=False)
+class DaysBetweenColumn(NumericColumn):
+    """The days from one date to another, as a number with public bounds; see `days_between`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the number, which is no column of the table.
+    lower, upper : float or None
+        Public bounds, in days. Differences beyond them, negative ones included, count as the
+        bound.
+    unit, scale, cuts, encoding : object
+        As for a `NumericColumn`.
+    missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
+        What becomes of a row in which either cell is missing or no date.
+    fill_value : float or None, default=None
+        Public number of days for ``missing="fill"``.
+    missing_codes : sequence, default=()
+        Dates and texts that stand for a missing date, such as "9999-12-31"; in a schema beside
+        those of the columns of dates themselves.
+    weight : float, default=1.0
+        Largest norm of the column's features.
+    description, source : str, default=""
+        What the number means and where its bounds come from.
+    spikes : sequence of float or None, default=None
+        As for a `NumericColumn`.
+    start, end : str
+        Names of the two columns in the table. They may be described beside, as columns of dates or
+        as ignored ones, and need not be.
+    timezone : str, default=""
+        Zone whose clocks say when a day begins; see `DateColumn`. A schema fills in that of the two
+        columns of dates, if it describes them. A day on which clocks are changed is one day.
+
+    Examples
+    --------
+    >>> from skdp.preprocessing import DaysBetweenColumn
+    >>> stay = DaysBetweenColumn("stay", 0, 60, start="admitted", end="discharged", cuts=[1, 7])
+    >>> stay.feature_names(), stay.unit
+    (['stay>=1', 'stay>=7'], 'days')
+    """
+
+    kind: ClassVar[str] = "days_between"
+    unit: str = "days"
+    start: str = field(kw_only=True)
+    end: str = field(kw_only=True)
+    timezone: str = field(default="", kw_only=True)
+
+    def _check(self) -> None:
+        self._check_text("start", "end")
+        if not self.start or not self.end or self.start == self.end:
+            raise self._fail("end", f"needs two columns, got {self.start!r} and {self.end!r}.")
+        _check_zone(self)
+        _check_codes(self)
+        super()._check()
+
+    def sources(self) -> tuple[Any, ...]:
+        """Return a column of dates for each of the two columns of the table."""
+        return tuple(DateColumn(name, timezone=self.timezone) for name in (self.start, self.end))
+
+    def beside(self, columns: Iterable[Any]) -> DaysBetweenColumn:
+        """Return the column with the time zone and the codes of its dates that others describe."""
+        dates = [
+            c for c in columns if isinstance(c, DateColumn) and c.name in (self.start, self.end)
+        ]
+        zones = {column.timezone for column in dates if column.timezone}
+        if not self.timezone and len(zones) > 1:
+            raise self._fail(
+                "timezone", f"give it: {self.start!r} and {self.end!r} have two zones."
+            )
+        zone = self.timezone or next(iter(zones), "")
+        codes = dict.fromkeys(
+            [*self.missing_codes, *(c for own in dates for c in own.missing_codes)]
+        )
+        return dataclasses.replace(self, timezone=zone, missing_codes=tuple(codes))
+
+    def _refuse_missing(self) -> SchemaError:
+        return self._fail(
+            "missing",
+            f"the policy is 'refuse' and the table has a row in which {self.start!r} or "
+            f"{self.end!r} is missing or no date. Choose 'ignore', 'indicator' or 'fill' with a "
+            "public fill_value, or drop such rows, each by itself.",
+        )
+
+    def _read(self, cells: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
+        """Return days between two columns of dates, or those that are given as numbers."""
+        if ends is None:
+            return super()._read(cells)
+        both = [read_dates(own, self.timezone, self.missing_codes) for own in (cells, ends)]
+        given = np.minimum(*both) > UNKNOWN_DATE
+        return super()._read(np.where(given, (both[1] - both[0]) / DAY, np.nan))
+
+
+def days_between(
+    start: str, end: str, lower: Any, upper: Any, *, name: str | None = None, **options: Any
+) -> DaysBetweenColumn:
+    """Return a column of a schema that is the number of days between two columns of dates.
+
+    Such as the length of a stay, or the age at admission. Each row is computed by itself, and times
+    of day count as parts of a day.
+
+    Parameters
+    ----------
+    start, end : str
+        Names of the two columns in the table. They need no description of their own.
+    lower, upper : float or None
+        Public bounds in days; differences beyond them count as the bound.
+    name : str or None, default=None
+        Name of the number. None is "days from <start> to <end>".
+    **options : dict
+        Other parameters of `DaysBetweenColumn`, such as ``missing``, ``cuts`` or ``timezone``.
+
+    Returns
+    -------
+    DaysBetweenColumn
+        The column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import TableSchema, days_between
+    >>> schema = TableSchema([days_between("admitted", "discharged", 0, 10, name="stay")])
+    >>> frame = pd.DataFrame({"admitted": ["2024-02-28"], "discharged": ["2024-03-04"]})
+    >>> schema.features, schema.inputs, schema.preprocessor().fit_transform(frame).tolist()
+    (['stay'], ['admitted', 'discharged'], [[0.0]])
+    """
+    own = f"days from {start} to {end}" if name is None else name
+    return DaysBetweenColumn(own, lower, upper, start=start, end=end, **options)
