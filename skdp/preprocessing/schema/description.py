@@ -82,6 +82,8 @@ def _cells_of(column: Column) -> tuple[Any, ...]:
     encoding = getattr(column, "encoding", "")
     if isinstance(column, NumericColumn):
         encoding = ", ".join([*column.parts, *([] if column.scale == "auto" else [column.scale])])
+    if getattr(column, "drop", None) is not None:
+        encoding = f"one-hot without {column.reference!r}"  # type: ignore[attr-defined]
     missing = getattr(column, "missing", "")
     if missing == "fill":
         missing = f"fill: {column.fill_value!r}"  # type: ignore[attr-defined]
