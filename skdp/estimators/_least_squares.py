@@ -18,6 +18,7 @@ from skdp.fitting import FitProgress
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
+from skdp.plans.coefficient_noise import CoefficientNoise, JointNoise, coefficient_noise
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
 from skdp.plans.moment_regression import MomentPlan, Solution
@@ -116,6 +117,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
         self, plan: RegressionPlan, records: Records, released: np.ndarray, spent: PrivacySpent
     ) -> None:
         super()._publish(plan, records, released, spent)
+        self._coef_noise_ = coefficient_noise(plan)
         middle, half = scale_of(self._fitted_bounds)
         *_, center, scale = released
         weights = half * released[:-2]
@@ -336,12 +338,22 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         back = back[:, : solution.weights.size]
         weights = back @ solution.weights
         self._kept, self._solution, self._back = kept, solution, back
+        self._coef_noise_ = self._noise()
         self.coef_ = weights[:-1]
         self.intercept_ = float(middle + weights[-1])
         self.residual_std_ = half * float(np.sqrt(solution.residual_variance))
         self.r2_ = solution.explained
         count = solution.weights.size
         self.cp_ = float(solution.residual_sum / least - full.n_rows + 2 * count)
+
+    def _noise(self) -> CoefficientNoise:
+        """Return what is known of the noise in the coefficients."""
+        if not self._solution.estimable:
+            return CoefficientNoise(
+                "second moments, whose noise hides coefficients: coefficient_intervals says why"
+            )
+        about = "second moments: the noise that was added to them, to first order"
+        return JointNoise(about, 1.0, solution=self._solution, back=self._back)
 
     def _basis(self, kept: list[int], intercept: bool) -> np.ndarray:
         """Return orthonormal directions of features that may vary, of those that are kept."""

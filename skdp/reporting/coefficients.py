@@ -59,11 +59,11 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     outputs, count = values.shape[0], values.shape[1] - 1
     noise: Any = linear._coef_noise_ if responds(linear, "_coef_noise_") else None
     deviations, words = np.full(count + 1, np.nan), "unknown"
-    if noise is not None and noise.known:
+    if responds(linear, "_standard_errors") and not getattr(noise, "afterwards", ""):
+        deviations, words = linear._standard_errors(of_noise=True), "about"
+    elif noise is not None and noise.known:
         deviations, words = np.full(count + 1, noise.deviation), ("at most", "exact")[noise.exact]
         deviations[-1] *= noise.constant
-    elif responds(linear, "_standard_errors"):
-        deviations, words = linear._standard_errors(of_noise=True), "about"
     table = {"name": np.array([*names, "(intercept)"] * outputs, dtype=object)}
     if responds(linear, "classes_"):
         labels = linear.classes_[1:] if outputs == 1 else linear.classes_
@@ -144,7 +144,7 @@ def coefficient_intervals(
             "A penalty biases coefficients, so that intervals around them would not cover: take "
             "model.variant(alpha=0.0), which costs nothing."
         )
-    if (noise := getattr(linear, "_coef_noise_", None)) is not None and noise.afterwards:
+    if getattr(getattr(linear, "_coef_noise_", None), "afterwards", ""):
         raise TypeError("functions were changed afterwards: take the model before, which has some.")
     meaning = _meaning_of(model)
     if meaning is not None and linear._meaning is None:

@@ -31,7 +31,7 @@ from skdp.preprocessing.schema.frames import (
 )
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.preprocessing.schema.lists import KINDS
-from skdp.preprocessing.schema.meanings import Meaning
+from skdp.preprocessing.schema.meanings import Meaning, label_words
 from skdp.tables.inputs import note_bound
 from skdp.tables.places import as_rows_are_read, is_read_later
 from skdp.tables.row_sources import BlockTable, source_of
@@ -334,10 +334,7 @@ class SchemaPipeline(Pipeline):
                     meaning = step._meaning_after(meaning) if after else None
             last = fitted_model(last.steps[-1][1])
         if meaning is not None and responds(last, "_hear"):
-            label = self.schema.label
-            unit = getattr(label, "unit", "")
-            target = "" if label is None else f"{label.name} ({unit})" if unit else label.name
-            last._hear(replace(meaning, target=target))
+            last._hear(replace(meaning, target=label_words(self.schema.label)))
 
     def _has_label(self, X: Any) -> bool:
         label = getattr(self.schema, "label", None)

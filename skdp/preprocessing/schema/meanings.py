@@ -138,6 +138,12 @@ class Meaning:
         return replace(self, centre=moved, scale=self.scale * scale)
 
 
+def label_words(label: Any) -> str:
+    """Return the name of what is predicted, with its unit; empty without a label."""
+    unit = getattr(label, "unit", "")
+    return "" if label is None else f"{label.name} ({unit})" if unit else str(label.name)
+
+
 def _of(value: Any, where: slice) -> Any:
     return value[where] if np.ndim(value) else value
 
