@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_real, parameter, released
+from skdp.base.scikit_learn import responds
 from skdp.estimators._base import InterceptMixin, PrivateModel
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
@@ -231,17 +232,21 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
             For a feature that the model has not, or a bad penalty.
         """
         check_is_fitted(self)
+        return self._remade(alpha, self._positions(features), self._meaning)
+
+    def _remade(self, alpha: float | None, features: list[int], meaning: Any) -> Self:
+        """Return a fitted model of the same release."""
         model = clone(self)
         if alpha is not None:
             model.alpha = check_real("alpha", alpha, at_least=0.0, at_most=1e50)
         kept = vars(self).items()
         vars(model).update({name: value for name, value in kept if name.endswith("_")})
-        for name in ("_units", "_fitted_bounds", "_meaning"):
-            setattr(model, name, getattr(self, name))
+        model._units, model._fitted_bounds = self._units, self._fitted_bounds
+        model._meaning = meaning
         penalty = self._solution.penalty
         if alpha is not None:
             penalty = model._units.penalty(model.alpha) * self.second_moments_.n_rows
-        model._set_solution(penalty, self._positions(features))
+        model._set_solution(penalty, features, responds(self, "_coef_noise_"))
         return model
 
     def _positions(self, features: Any) -> list[int]:
@@ -316,17 +321,18 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     def _told(self, meaning: Any) -> Self:
         """Return the model whose features have a public meaning, from the same release."""
-        model = self.variant()
-        model._meaning = meaning
-        model._set_solution(self._solution.penalty, self._kept)
-        return model
+        return self._remade(None, self._kept, meaning)
 
     def _hear(self, meaning: Any) -> None:
         """Take over what features mean; weights follow from the same release once more."""
-        vars(self).update(vars(self._told(meaning)))
+        known, self._meaning = responds(self, "_coef_noise_"), meaning
+        self._set_solution(self._solution.penalty, self._kept, known)
 
-    def _set_solution(self, penalty: float, kept: list[int]) -> None:
-        """Set the attributes that follow from the released moments."""
+    def _set_solution(self, penalty: float, kept: list[int], noise_known: bool = True) -> None:
+        """Set the attributes that follow from the released moments.
+
+        Nothing is known of the noise in a model that was chosen by a score.
+        """
         full, intercept = self.second_moments_, self.second_moments_.constant > 0.0
         basis = self._basis(list(range(self.n_features_in_)), intercept)
         least = Solution(full.keep(basis), 0.0).residual_variance
@@ -338,7 +344,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         back = back[:, : solution.weights.size]
         weights = back @ solution.weights
         self._kept, self._solution, self._back = kept, solution, back
-        self._coef_noise_ = self._noise()
+        vars(self).pop("_coef_noise_", None)
+        if noise_known:
+            self._coef_noise_ = self._noise()
         self.coef_ = weights[:-1]
         self.intercept_ = float(middle + weights[-1])
         self.residual_std_ = half * float(np.sqrt(solution.residual_variance))

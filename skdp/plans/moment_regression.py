@@ -256,7 +256,7 @@ class Solution:
 
     @cached_property
     def shortfall(self) -> tuple[float, bool]:
-        """About how many times the rows, or less noise, would make coefficients estimable.
+        """How many times the rows, or less noise, make coefficients of most tables estimable.
 
         The least moment that is released is below that of the rows by ``noise^2 / 2`` times the sum
         of the inverse distances to the others, to second order. Where what is left is lost in the
@@ -271,7 +271,8 @@ class Solution:
         least, gaps = max(least, 2.0 * noise), np.maximum(gaps, edge)
         times = np.geomspace(1.0, 1e3, 1200)
         pulled = noise**2 / 2.0 * np.sum(1.0 / (times[:, None] * gaps), axis=1)
-        return float(times[np.argmax(times * least - pulled >= edge)]), lost
+        # One deviation more than half of the tables need.
+        return float(times[np.argmax(times * least - pulled >= edge + noise)]), lost
 
     @cached_property
     def score_noise(self) -> Array:

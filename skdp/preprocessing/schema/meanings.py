@@ -28,8 +28,8 @@ Array = np.ndarray
 _LISTED = CategoricalColumn, OrdinalColumn, BooleanColumn
 # Numbers at which a curve is told, and tried for directions in which it does not vary.
 _TOLD, _TRIED = 5, 101
-# Below this share of the largest a singular value is a rounding error.
-_SMALLEST = 1e-9
+# Below this share of the largest a sum of squares is a rounding error.
+_SMALLEST = 1e-10
 
 
 class Effect(NamedTuple):
@@ -91,17 +91,32 @@ class Meaning:
         features stand for nothing of their own.
         """
         found = []
-        for part, where in zip(self.parts, self._slices, strict=True):
-            rows = _encode(part, _possible(part))
-            width = where.stop - where.start
+        for where, squares in zip(self._slices, self._squares, strict=True):
             chosen = np.isin(np.arange(where.start, where.stop), kept)
-            if rows is None or not chosen.any():
-                found.append(np.eye(width)[:, chosen])
-                continue
-            rows = (rows - _of(self.centre, where)) * _of(self.scale, where) * chosen
-            _, sizes, directions = np.linalg.svd(rows - rows[0] * intercept, full_matrices=False)
-            found.append(directions[sizes > _SMALLEST * max(sizes[0], 1e-300)].T)
+            own = np.eye(chosen.size)[:, chosen]
+            if squares is not None and chosen.sum() > 1:
+                values, vectors = np.linalg.eigh(squares[intercept][np.ix_(chosen, chosen)])
+                own = own @ vectors[:, values > _SMALLEST * values[-1]]
+            found.append(own)
         return block_diag(*found)
+
+    @functools.cached_property
+    def _squares(self) -> list[tuple[Array, Array] | None]:
+        """Sums of squares of each part's features over all cells, about zero and about one cell."""
+        found: list[tuple[Array, Array] | None] = []
+        for part, where in zip(self.parts, self._slices, strict=True):
+            rows = self._rows(part, where) if where.stop - where.start > 1 else None
+            if rows is None or not len(rows):
+                found.append(None)
+                continue
+            moved = rows - rows[0]
+            found.append((rows.T @ rows, moved.T @ moved))
+        return found
+
+    def _rows(self, part: Any, where: slice) -> Array | None:
+        """Return features of all cells, None where these are not known."""
+        rows = _encode(part, _possible(part))
+        return None if rows is None else (rows - _of(self.centre, where)) * _of(self.scale, where)
 
     def effects(
         self, reference: Mapping[str, Any], kept: Sequence[int]
@@ -120,7 +135,9 @@ class Meaning:
                 weights = np.zeros(self.n_features)
                 weights[where] = effect.weights * _of(self.scale, where) * chosen
                 step = effect.step if chosen.any() else "left out"
-                found.append((_title(part), effect._replace(weights=weights, step=step)))
+                own_zero = effect.is_reference and bool(chosen.any())
+                effect = effect._replace(weights=weights, step=step, is_reference=own_zero)
+                found.append((_title(part), effect))
             where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
             words += [f"{_title(part)} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
@@ -128,10 +145,9 @@ class Meaning:
     def through(self, centre: Array, scale: Array, limit: float) -> Meaning | None:
         """Return the meaning of features behind a scaler; None if it may clip some of them."""
         for part, where in zip(self.parts, self._slices, strict=True):
-            rows = _encode(part, _possible(part))
+            rows = self._rows(part, where)
             if rows is None:
                 return None
-            rows = (rows - _of(self.centre, where)) * _of(self.scale, where)
             if np.any(np.abs((rows - centre[where]) * scale[where]) > limit * (1.0 + 1e-12)):
                 return None
         moved = self.centre + centre / self.scale
