@@ -12,6 +12,17 @@ import numpy as np
 from skdp.accounting.records import html_row, safe_text
 
 _WIDTH = 100
+# The step of rows of which a variant has no coefficient.
+LEFT_OUT = "left out"
+
+
+def _shown(*numbers: float) -> list[str]:
+    """Return an estimate and its interval to two digits of the interval's width."""
+    width = abs(numbers[2] - numbers[1])
+    if not np.isfinite(width) or width == 0.0:
+        return [f"{number:.3g}" if np.isfinite(number) else "-" for number in numbers]
+    digits = 1 - int(np.floor(np.log10(width)))
+    return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
 
 
 class CoefficientIntervals(dict[str, np.ndarray]):
@@ -42,8 +53,8 @@ class CoefficientIntervals(dict[str, np.ndarray]):
     >>> columns = {"name": ["age"], "value": [0.5], "low": [0.4], "high": [0.6], "step": ["+1"]}
     >>> CoefficientIntervals(columns, target="stay (days)")
     Coefficients of stay (days), with 95% intervals
-            value  low  high
-    age +1    0.5  0.4   0.6
+            value   low  high
+    age +1   0.50  0.40  0.60
     """
 
     def __init__(
@@ -97,8 +108,8 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         numbers = zip(*(self[key] for key in keys), strict=True)
         rows = zip(self.labels, self.is_reference, numbers, strict=True)
         for label, is_reference, own in rows:
-            cells = [f"{number:.4g}" if np.isfinite(number) else "-" for number in own]
-            found.append((label, *(["", "", ""] if is_reference else cells)))
+            told = not is_reference and np.isfinite(own).any() and not label.endswith(LEFT_OUT)
+            found.append((label, *(_shown(*own) if told else ("", "", ""))))
         return found
 
     @property
