@@ -309,9 +309,18 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         middle, half = self._target_scale
         return (math.log(half), 1.0) if self.loss == "poisson" else (middle, half)
 
+    _fitted_quantile = 0.5  # which earlier versions lack
+
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
-        self._fitted_loss = self.loss
+        self._fitted_loss, self._fitted_quantile = self.loss, float(self.quantile)
+
+    def _words_of_score(self, target: str) -> str:
+        if self._fitted_loss == "poisson":
+            return f"the logarithm of the rate of {target}"
+        if self._fitted_loss == "quantile":
+            return f"the {self._fitted_quantile:g} quantile of {target}"
+        return target
 
     def _scores(self, X: Any) -> np.ndarray:
         scores = super()._scores(X)

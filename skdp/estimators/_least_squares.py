@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_real, parameter, released
+from skdp.base.scikit_learn import responds
 from skdp.estimators._base import InterceptMixin, PrivateModel
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
+from skdp.plans.coefficient_noise import CoefficientNoise, JointNoise, coefficient_noise
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
 from skdp.plans.moment_regression import MomentPlan, Solution
@@ -113,6 +118,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
         self, plan: RegressionPlan, records: Records, released: Any, spent: PrivacySpent
     ) -> None:
         super()._publish(plan, records, released, spent)
+        self._coef_noise_ = coefficient_noise(plan)
         middle, half = scale_of(self._fitted_bounds)
         *weights, center, scale = released[0]
         weights = half * np.array(weights)
@@ -196,6 +202,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     # A record is the mean of the products of its unit's rows, and no row is drawn.
     unit_weighting = "mean"
     _public = ("second_moments_", "residual_std_", "r2_", "cp_")
+    # What its features mean, of which a schema's pipeline tells; earlier versions had neither.
+    _meaning: Any = None
+    _back: Any = None
 
     def variant(self, *, alpha: float | None = None, features: Any = None) -> Self:
         """Return a fitted model with another penalty or other features, from the same release.
@@ -208,8 +217,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         alpha : float or None, default=None
             The penalty; None keeps it.
         features : sequence of int or of str, or None, default=None
-            Positions or names of the features to keep; others have the coefficient 0. None keeps
-            those of this model. Features that it has left out can come back.
+            Positions or names of the features to keep, or behind a schema of columns; others have
+            the coefficient 0. None keeps those of this model. Features that it has left out can
+            come back.
 
         Returns
         -------
@@ -222,25 +232,36 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
             For a feature that the model has not, or a bad penalty.
         """
         check_is_fitted(self)
+        return self._remade(alpha, self._positions(features), self._meaning)
+
+    def _remade(self, alpha: float | None, features: list[int], meaning: Any) -> Self:
+        """Return a fitted model of the same release."""
         model = clone(self)
         if alpha is not None:
             model.alpha = check_real("alpha", alpha, at_least=0.0, at_most=1e50)
         kept = vars(self).items()
         vars(model).update({name: value for name, value in kept if name.endswith("_")})
         model._units, model._fitted_bounds = self._units, self._fitted_bounds
+        model._meaning = meaning
         penalty = self._solution.penalty
         if alpha is not None:
             penalty = model._units.penalty(model.alpha) * self.second_moments_.n_rows
-        model._set_solution(penalty, self._positions(features))
+        model._set_solution(penalty, features, responds(self, "_coef_noise_"))
         return model
 
     def _positions(self, features: Any) -> list[int]:
         count = self.n_features_in_
         if features is None:
             return self._kept
-        names = list(getattr(self, "feature_names_in_", []))
+        known_as = self._meaning.places if self._meaning is not None else {}
+        names = [*getattr(self, "feature_names_in_", [])]
+        known_as = {**known_as, **{name: [place] for place, name in enumerate(names)}}
         features = list(features) if np.ndim(features) == 1 else [features]
-        found = [names.index(f) if isinstance(f, str) and f in names else f for f in features]
+        found = [
+            place
+            for given in features
+            for place in (known_as.get(given, [given]) if isinstance(given, str) else [given])
+        ]
         whole = all(isinstance(j, int | np.integer) and not isinstance(j, bool) for j in found)
         known = whole and all(0 <= j < count for j in found)
         if not known or len(set(found)) < len(found) or not found:
@@ -285,27 +306,60 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     ) -> None:
         super()._publish(plan, records, released, spent)
         self.second_moments_, self._units = plan.read(released[0]), plan.units
+        self._meaning = None
         penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
         self._set_solution(penalty, list(range(plan.n_features)))
 
-    def _set_solution(self, penalty: float, kept: list[int]) -> None:
-        """Set the attributes that follow from the released moments."""
-        full = self.second_moments_
-        solution = Solution(full.keep(kept), penalty)
+    def _told(self, meaning: Any) -> Self:
+        """Return the model whose features have a public meaning, from the same release."""
+        return self._remade(None, self._kept, meaning)
+
+    def _hear(self, meaning: Any) -> None:
+        """Take over what features mean; weights follow from the same release once more."""
+        known, self._meaning = responds(self, "_coef_noise_"), meaning
+        self._set_solution(self._solution.penalty, self._kept, known)
+
+    def _set_solution(self, penalty: float, kept: list[int], noise_known: bool = True) -> None:
+        """Set the attributes that follow from the released moments.
+
+        Nothing is known of the noise in a model that was chosen by a score.
+        """
+        full, intercept = self.second_moments_, self.second_moments_.constant > 0.0
+        basis = self._basis(list(range(self.n_features_in_)), intercept)
+        least = Solution(full.keep(basis), 0.0).residual_variance
+        basis = self._basis(kept, intercept)
+        solution = Solution(full.keep(basis), penalty)
         middle, half = scale_of(self._fitted_bounds)
-        # What multiplies scaled weights: of features, and of the intercept's column last.
-        scale = np.full(len(kept) + (full.constant > 0.0), half / self._units.data_norm)
-        scale[len(kept) :] = half * full.constant
-        weights = solution.weights * scale
-        self._kept, self._solution, self._weight_scale = kept, solution, scale
-        self.coef_ = np.zeros(self.n_features_in_)
-        self.coef_[kept] = weights[: len(kept)]
-        self.intercept_ = float(middle + weights[len(kept) :].sum())
+        # From the weights that are solved for to coefficients, and to the intercept last.
+        back = block_diag(half / self._units.data_norm * basis, half * full.constant * np.eye(1))
+        back = back[:, : solution.weights.size]
+        weights = back @ solution.weights
+        self._kept, self._solution, self._back = kept, solution, back
+        vars(self).pop("_coef_noise_", None)
+        if noise_known:
+            self._coef_noise_ = self._noise()
+        self.coef_ = weights[:-1]
+        self.intercept_ = float(middle + weights[-1])
         self.residual_std_ = half * float(np.sqrt(solution.residual_variance))
         self.r2_ = solution.explained
-        least = Solution(full, 0.0).residual_variance
         count = solution.weights.size
         self.cp_ = float(solution.residual_sum / least - full.n_rows + 2 * count)
+
+    def _noise(self) -> CoefficientNoise:
+        """Return what is known of the noise in the coefficients."""
+        if not self._solution.estimable:
+            return CoefficientNoise(
+                "second moments, whose noise hides coefficients: coefficient_intervals says why"
+            )
+        about = "second moments: the noise that was added to them, to first order"
+        return JointNoise(about, 1.0, solution=self._solution, back=self._back)
+
+    def _basis(self, kept: list[int], intercept: bool) -> np.ndarray:
+        """Return orthonormal directions of features that may vary, of those that are kept."""
+        if self._meaning is None:
+            return np.eye(self.n_features_in_)[:, kept]
+        basis: np.ndarray = self._meaning.basis(kept, intercept)
+        return basis
 
     @property
     def _penalised(self) -> bool:
@@ -313,10 +367,52 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
         """Return those of coefficients and intercept; of noise alone, or NaN if not estimable."""
-        found = np.full(self.n_features_in_ + 1, np.nan)
-        places = [*self._kept, self.n_features_in_][: self._weight_scale.size]
-        solution = self._solution
-        if solution.estimable or of_noise:
-            square = solution.noise_covariance if of_noise else solution.covariance
-            found[places] = np.sqrt(np.diag(square)) * self._weight_scale
+        found = self._errors_of(np.eye(self.n_features_in_ + 1), of_noise)
+        left_out = np.setdiff1d(np.arange(self.n_features_in_), self._kept)
+        found[[*left_out, *([] if self.second_moments_.constant > 0.0 else [-1])]] = np.nan
         return found
+
+    def _errors_of(self, functions: np.ndarray, of_noise: bool = False) -> np.ndarray:
+        """Return standard errors of linear functions of coefficients and intercept, one a row."""
+        solution = self._solution
+        if not (solution.estimable or of_noise):
+            return np.full(len(functions), np.nan)
+        if self._back is None:
+            self._set_solution(solution.penalty, self._kept)
+        square = solution.noise_covariance if of_noise else solution.covariance
+        weights = functions @ self._back
+        return np.sqrt(np.einsum("ij,jk,ik->i", weights, square, weights).clip(0.0))
+
+    def _why_not_estimable(self) -> str:
+        """Say why there are no intervals, and what would change it; empty if there are some."""
+        solution = self._solution
+        if solution.estimable:
+            return ""
+        direction, moment = solution.weakest
+        times, lost = solution.shortfall
+        shares = (self._back @ direction)[:-1] ** 2
+        names = self._names()
+        total: dict[str, float] = {}
+        for name, share in zip(names, shares, strict=True):
+            total[name] = total.get(name, 0.0) + share
+        ranked = sorted(total, key=lambda name: -total[name])
+        mostly = [name for name in ranked[:3] if total[name] > 0.1 * sum(total.values())]
+        spent: Any = self.privacy_spent_
+        epsilon = analytic_gaussian_epsilon(spent.event.noise_multiplier / times, spent.delta)
+        rows = math.ceil(self.second_moments_.n_rows * times)
+        about = "At least" if lost else "About"
+        return (
+            f"The noise hides whether rows differ along {' and '.join(mostly) or 'the intercept'}: "
+            f"the least second moment is {moment:.2g} times what noise alone reaches. {about} "
+            f"epsilon={epsilon:.2g}, or {rows:,} records, would do; so would fewer columns, by "
+            "variant(features=...)."
+        )
+
+    def _names(self) -> list[str]:
+        """Return the column of each feature, or its own name."""
+        if self._meaning is None:
+            return list(
+                getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            )
+        names: list[str] = self._meaning.columns
+        return names

@@ -82,6 +82,10 @@ class PrivateRegressorMixin(RegressorMixin, PrivateModel):
         """
         return np.clip(self._scores(X), *self._fitted_bounds)
 
+    def _words_of_score(self, target: str) -> str:
+        """Say what a sum of features and coefficients is, given words for the target."""
+        return target
+
     def _as_sklearn(self) -> Any:
         from skdp.estimators._mixins import regressor_twin
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -28,6 +29,7 @@ from skdp.preprocessing import (
 )
 from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
 from skdp.preprocessing.schema.columns import coarsen
+from skdp.preprocessing.schema.meanings import label_words
 
 Array = NDArray[np.float64]
 
@@ -35,6 +37,8 @@ _UNKNOWN_NOISE = CoefficientNoise(
     "the model is none of skdp's, or was chosen among several by a score in which its noise has "
     "had a say"
 )
+# What gives the scores of rows: of a private regressor before they are clipped to its bounds.
+_SCORES = ("decision_function", "_score_rows", "predict")
 # At so many public rows scores are compared with those of coefficients, and so closely.
 _TRIED, _CLOSE = 3, 1e-8
 # Even numbers on a grid, with the cuts beside them; fewer where several grids are crossed.
@@ -76,6 +80,16 @@ class AdditiveModel:
     parts: tuple[Part, ...]
     steps: tuple[Any, ...]  # between encoder and model; each treats every feature by itself
     linear: Any
+    label: Any = None  # of the schema
+
+    @property
+    def target(self) -> str:
+        """What the scores of a regressor are, in words; empty for classifiers."""
+        if responds(self.linear, "classes_") or not is_regressor(self.linear):
+            return ""
+        target = label_words(self.label) or "the prediction"
+        known = responds(self.linear, "_words_of_score")
+        return str(self.linear._words_of_score(target)) if known else target
 
     @property
     def coef(self) -> Array:
@@ -122,7 +136,17 @@ def read_additive(model: Any) -> AdditiveModel:
     _refuse_others(linear, parts[-1].places.stop if parts else 0)
     # Rows that the clipper leaves as they are need no step, and not the rounding of its norms.
     steps = tuple(step for step in between if not isinstance(step, RowNormClipper))
-    return AdditiveModel(parts, steps, linear)
+    return AdditiveModel(parts, steps, linear, _label_of(model))
+
+
+def _label_of(model: Any) -> Any:
+    """Return the label of the schema that a pipeline was made by, if there is one."""
+    while type(model) is FrozenEstimator:
+        model = model.estimator
+    model = fitted_model(model)
+    if responds(model, "schema"):
+        return model.schema.label
+    return _label_of(model.steps[-1][1]) if isinstance(model, Pipeline) else None
 
 
 def _steps_of(model: Any) -> list[Any]:
@@ -146,7 +170,7 @@ def _encoders_of(first: Any) -> list[SchemaEncoder]:
         if not isinstance(encoder, SchemaEncoder):
             raise TypeError(
                 f"the columns {list(columns)} go through {type(encoder).__name__} and are not "
-                "declared: functions are those of schema.pipeline(private linear classifier)."
+                "declared: functions are those of schema.pipeline(linear private model)."
             )
     return [encoder for _, encoder, _ in found]
 
@@ -183,16 +207,17 @@ def _refuse_mixing(step: Any, bound: float) -> None:
 
 def _refuse_others(linear: Any, n_features: int) -> None:
     """Refuse a model whose scores are not its coefficients times features, by public rows."""
-    if responds(linear, "coef_") and responds(linear, "decision_function"):
+    score = next((getattr(linear, name) for name in _SCORES if responds(linear, name)), None)
+    if responds(linear, "coef_") and score is not None:
         rows = np.cos(np.arange(_TRIED * n_features)).reshape(_TRIED, n_features)
         wanted = rows @ np.atleast_2d(linear.coef_).T + linear.intercept_
-        found = np.asarray(linear.decision_function(rows)).reshape(wanted.shape)
+        found = np.asarray(score(rows)).reshape(wanted.shape)
         if np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
             return
     raise TypeError(
         f"the scores of {type(linear).__name__} are not coef_ times features plus intercept_, and "
         "so no sum of functions of one column: networks and votes have none. Fit a linear private "
-        "classifier."
+        "classifier or regressor."
     )
 
 

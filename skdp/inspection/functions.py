@@ -128,7 +128,9 @@ class ShapeFunctions(dict[str, ShapeFunction]):
     intercept_half_width : float or None
         Half the width of its band.
     classes : ndarray
-        The labels, as the model has them.
+        The labels, as the model has them; none of a regressor.
+    target : str
+        What the functions of a regressor add up to, such as "stay (days)"; empty for a classifier.
     exact : bool
         Whether the bands hold the functions without the noise; if not, their medians over it.
     about_band : str
@@ -154,6 +156,7 @@ class ShapeFunctions(dict[str, ShapeFunction]):
     intercept: Array
     intercept_half_width: float | None
     classes: NDArray[Any]
+    target: str = ""
     exact: bool
     about_band: str
 
@@ -167,7 +170,7 @@ def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
     Parameters
     ----------
     model : Pipeline
-        A fitted ``schema.pipeline(private linear classifier)``, or one of a search.
+        A fitted ``schema.pipeline(linear private classifier or regressor)``, or one of a search.
         `BoundedScaler` may stand between, and `RowNormClipper` with a norm that no row exceeds.
     level : float, default=0.95
         Probability of each band, in (0, 1).
@@ -215,10 +218,12 @@ def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
     functions = ShapeFunctions({part.name: _shape(found, part, level) for part in found.parts})
     centre = np.concatenate([function._centre for function in functions.values()])
     functions.intercept = found.intercept + found.coef @ centre
-    length = np.linalg.norm([*centre, found.noise.constant])
-    functions.intercept_half_width = found.noise.half_width(length, level)
-    functions.classes = found.linear.classes_
-    functions.exact, functions.about_band = found.noise.exact, found.noise.about
+    noise = found.noise
+    length = float(np.linalg.norm(noise.shape(centre[None], slice(None), 1.0)))
+    functions.intercept_half_width = noise.half_width(length, level)
+    functions.classes = getattr(found.linear, "classes_", np.array([]))
+    functions.target = found.target
+    functions.exact, functions.about_band = noise.exact, noise.about
     return functions
 
 
@@ -231,6 +236,11 @@ def _shape(model: AdditiveModel, part: Part, level: float) -> ShapeFunction:
     rows = rows - centre
     others = {name: model.features(part, c)[0] for name, c in other_cells(part.columns).items()}
     values = rows @ coef.T
+
+    def length(rows: Array) -> Any:
+        return np.linalg.norm(noise.shape(rows, part.places), axis=-1)
+
+    shaped = noise.shape(rows, part.places)
     return ShapeFunction(
         name=part.name,
         kind=part.kind,
@@ -239,14 +249,14 @@ def _shape(model: AdditiveModel, part: Part, level: float) -> ShapeFunction:
         axes=tuple(cells for cells, _ in grids),
         weights=weights,
         values=values,
-        half_width=noise.half_width(np.linalg.norm(rows, axis=1), level),
+        half_width=noise.half_width(length(rows), level),
         others={
-            name: (coef @ (row - centre), noise.half_width(np.linalg.norm(row - centre), level))
+            name: (coef @ (row - centre), noise.half_width(length(row[None] - centre)[0], level))
             for name, row in others.items()
         },
         importance=np.sqrt(weights @ values**2),
         importance_half_width=noise.half_width_of_root_mean_square(
-            np.linalg.eigvalsh((rows.T * weights) @ rows).clip(0.0), level
+            np.linalg.eigvalsh((shaped.T * weights) @ shaped).clip(0.0), level
         ),
         _model=model,
         _centre=centre,
@@ -359,7 +369,7 @@ class ShapeFunctionDisplay:
         lines = []
         for output, up in enumerate(function.values.T):
             look = {} if numeric else {"marker": "o", "linestyle": "none"}
-            label = str(self.functions.classes[output - len(function.values.T)])
+            label = self._label(output - len(function.values.T))
             (line,) = ax.plot(across, up, **{"label": label, **look, **style})
             bar = {"fmt": "none", "color": line.get_color()}
             if function.half_width is not None and numeric:
@@ -372,7 +382,8 @@ class ShapeFunctionDisplay:
             lines.append(line)
         ax.axhline(0.0, color="grey", linestyle=":", lw=0.8, zorder=0)
         unit = f" ({function.unit})" if function.unit else ""
-        ax.set(xlabel=f"{function.name}{unit}", ylabel="added to the score")
+        added = self.functions.target or "the score"
+        ax.set(xlabel=f"{function.name}{unit}", ylabel=f"added to {added}")
         if numeric:
             for place, name in zip(beside, function.others, strict=True):
                 ax.annotate(name, (place, 0.02), xycoords=("data", "axes fraction"), rotation=90)
@@ -381,6 +392,10 @@ class ShapeFunctionDisplay:
             ax.set_xticks([*across, *beside], names, rotation=45 if len(names) > 3 else 0)
         return lines
 
+    def _label(self, output: int) -> str:
+        classes = self.functions.classes
+        return str(classes[output]) if len(classes) else self.functions.target
+
     def _draw_table(self, ax: Any, function: ShapeFunction) -> Any:
         """Draw an interaction of two columns, for the first of the scores."""
         if len(function.axes) != 2:
@@ -388,7 +403,8 @@ class ShapeFunctionDisplay:
         shape = [cells.size for cells in function.axes]
         table = function.values[:, 0].reshape(shape)
         picture = ax.imshow(table.T, origin="lower", aspect="auto", cmap="coolwarm")
-        label = f"added to the score of {self.functions.classes[-len(function.values.T)]}"
+        of_class = f"the score of {self._label(-len(function.values.T))}"
+        label = f"added to {self.functions.target or of_class}"
         ax.figure.colorbar(picture, ax=ax, label=label)
         for name, cells, axis in zip(
             function.name.split(" * "), function.axes, (ax.xaxis, ax.yaxis), strict=True

@@ -100,7 +100,7 @@ def reshape_functions(model: Any, changes: Mapping[str, str | float]) -> Any:
     return _with_weights(
         model,
         coef_=coef.reshape(np.shape(found.linear.coef_)),
-        intercept_=intercept.reshape(np.shape(found.linear.intercept_)),
+        intercept_=intercept.reshape(np.shape(found.linear.intercept_))[()],
         _coef_noise_=noise,
     )
 

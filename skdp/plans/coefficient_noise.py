@@ -6,7 +6,7 @@ Statements and proofs are in ``docs/inspection.md``. Nothing here depends on a r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, singledispatch
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, erfc, gammaincinv, ndtr, ndtri
 
+from skdp.base.parameters import cached_property
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.discrete import distance_on_grid
 from skdp.models import LinearModel
@@ -46,6 +47,14 @@ class CoefficientNoise:
         size = abs(float(factor))
         return replace(self, deviation=size * self.deviation, offset=size * self.offset)
 
+    def shape(self, rows: Array, places: slice, constant: float = 0.0) -> Array:
+        """Return rows whose norms are what `half_width` takes, of rows of some features alone.
+
+        `constant` is the multiple of the intercept in their scores.
+        """
+        column = np.full((len(rows), 1), constant * self.constant)
+        return np.hstack([rows, column]) if constant else rows
+
     @property
     def known(self) -> bool:
         """Whether anything is known."""
@@ -75,6 +84,25 @@ class CoefficientNoise:
         else:
             spread = mean / math.sqrt(1.0 - level)
         return spread * self.deviation + top * self.offset
+
+
+@dataclass(frozen=True)
+class JointNoise(CoefficientNoise):
+    """Noise of coefficients that follow from noisy second moments, to first order."""
+
+    solution: Any = field(default=None, kw_only=True)
+    back: Any = field(default=None, kw_only=True)  # from its weights to coefficients and intercept
+
+    @cached_property
+    def root(self) -> Array:
+        """Weights of independent numbers in each coefficient, and in the intercept last."""
+        values, vectors = np.linalg.eigh(self.solution.noise_covariance)
+        found: Array = self.back @ (vectors * np.sqrt(values.clip(0.0)))
+        return found
+
+    def shape(self, rows: Array, places: slice, constant: float = 0.0) -> Array:
+        """Return the weights of those numbers in the scores of rows."""
+        return rows @ self.root[:-1][places] + constant * self.root[-1]
 
 
 @cache

@@ -8,14 +8,13 @@ A record is ``z = (x, s, k y)``: a row of norm at most 1, the constant column an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import block_diag, eigh
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency, cached_property
@@ -183,11 +182,14 @@ class SecondMoments:
     noise: float  # deviation on the diagonal; off it, it is less by sqrt(2)
     constant: float
 
-    def keep(self, columns: Sequence[int]) -> SecondMoments:
-        """Return the moments of some features; they have been released with the rest."""
-        last = range(self.matrix.shape[0] - 1 - (self.constant > 0.0), self.matrix.shape[0])
-        kept = [*columns, *last]
-        return replace(self, matrix=self.matrix[np.ix_(kept, kept)])
+    def keep(self, basis: Array) -> SecondMoments:
+        """Return the moments of linear functions of the features, given by orthonormal columns.
+
+        They have been released with the rest, and their noise has the same law.
+        """
+        last = 1 + (self.constant > 0.0)
+        matrix = block_diag(basis, np.eye(last))
+        return replace(self, matrix=matrix.T @ self.matrix @ matrix)
 
     def spread(self, matrix: Array) -> Array:
         """Return the mean of ``E M E`` over the noise E of rows' moments, for a symmetric M."""
@@ -237,6 +239,32 @@ class Solution:
     def estimable(self) -> bool:
         """Whether rows vary in every direction by more than noise alone would."""
         return self._inverses[2] >= self.moments.edge
+
+    @cached_property
+    def weakest(self) -> tuple[Array, float]:
+        """Direction in which the released moments are least, and the moment, over the edge."""
+        values, vectors = eigh(self._gram, subset_by_index=[0, 0])
+        return vectors[:, 0], float(values[0]) / self.moments.edge
+
+    @cached_property
+    def shortfall(self) -> tuple[float, bool]:
+        """How many times the rows, or less noise, make coefficients of most tables estimable.
+
+        The least moment that is released is below that of the rows by ``noise^2 / 2`` times the sum
+        of the inverse distances to the others, to second order. Where what is left is lost in the
+        noise it counts as twice the noise's deviation, and the number is a least one.
+        """
+        noise, edge = self.moments.noise, self.moments.edge
+        values = eigh(self._gram, eigvals_only=True)
+        gaps = values[1:] - values[0]
+        # Others within the noise do not repel it more than the edge is wide.
+        least = values[0] + noise**2 / 2.0 * np.sum(1.0 / np.maximum(gaps, edge))
+        lost = bool(least < 2.0 * noise)
+        least, gaps = max(least, 2.0 * noise), np.maximum(gaps, edge)
+        times = np.geomspace(1.0, 1e3, 1200)
+        pulled = noise**2 / 2.0 * np.sum(1.0 / (times[:, None] * gaps), axis=1)
+        # One deviation more than half of the tables need.
+        return float(times[np.argmax(times * least - pulled >= edge + noise)]), lost
 
     @cached_property
     def score_noise(self) -> Array:

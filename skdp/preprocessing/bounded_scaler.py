@@ -21,6 +21,8 @@ from skdp.base.parameters import (
 )
 from skdp.base.scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from skdp.plans.second_moments import bound_rows, round_towards_zero
+from skdp.preprocessing.schema.columns import NumericColumn
+from skdp.preprocessing.schema.meanings import Meaning
 from skdp.tables.inputs import canonical_rows, note_bound, validate_private_data, validate_rows
 from skdp.tables.row_sources import RowSource
 
@@ -162,6 +164,17 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
         self._limit = shrink
         self.data_norm_ = largest if self.row_norm is None else float(self.row_norm)
         return self
+
+    def _meaning_after(self, before: Any) -> Any:
+        """Return what scaled features mean, given that of those before; None if unknown."""
+        if before is not None:
+            return before.through(self._centre, self._scale, self._limit)
+        count, half = self.n_features_in_, self._limit / self._scale
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(count)])
+        ends = zip(names, self._centre - half, self._centre + half, strict=True)
+        return Meaning(
+            tuple((NumericColumn(str(name), *pair, weight=self._limit),) for name, *pair in ends)
+        )
 
     def _as_sklearn(self) -> Any:
         """Return scikit-learn's scaler that does the same, for tools that know that alone."""

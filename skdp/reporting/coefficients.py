@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
 
 from skdp.base.parameters import check_real
 from skdp.base.scikit_learn import fitted_model, responds
+from skdp.reporting.drawing import pyplot
+from skdp.reporting.estimates import CoefficientIntervals
 
 
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:
@@ -55,11 +59,11 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     outputs, count = values.shape[0], values.shape[1] - 1
     noise: Any = linear._coef_noise_ if responds(linear, "_coef_noise_") else None
     deviations, words = np.full(count + 1, np.nan), "unknown"
-    if noise is not None and noise.known:
+    if responds(linear, "_standard_errors") and not getattr(noise, "afterwards", ""):
+        deviations, words = linear._standard_errors(of_noise=True), "about"
+    elif noise is not None and noise.known:
         deviations, words = np.full(count + 1, noise.deviation), ("at most", "exact")[noise.exact]
         deviations[-1] *= noise.constant
-    elif responds(linear, "_standard_errors"):
-        deviations, words = linear._standard_errors(of_noise=True), "about"
     table = {"name": np.array([*names, "(intercept)"] * outputs, dtype=object)}
     if responds(linear, "classes_"):
         labels = linear.classes_[1:] if outputs == 1 else linear.classes_
@@ -71,10 +75,14 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     }
 
 
-def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarray]:
+def coefficient_intervals(
+    model: Any, level: float = 0.95, reference: Mapping[str, Any] | None = None
+) -> CoefficientIntervals:
     """Return confidence intervals of coefficients that count sampling and privacy noise.
 
-    They follow from released numbers: no row is read and nothing is spent.
+    They follow from released numbers: no row is read and nothing is spent. Behind a schema, or a
+    `BoundedScaler`, coefficients are in the columns' own units: per year, or of a level beside a
+    reference level.
 
     Parameters
     ----------
@@ -82,26 +90,34 @@ def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarr
         A fitted `PrivateRidge` without penalty, or a pipeline or search that ends in one.
     level : float, default=0.95
         Coverage of each interval, in (0, 1).
+    reference : mapping or None, default=None
+        By the name of a schema's column the value that others are compared with, in place of the
+        declared one (``drop=`` of `CategoricalColumn`) or the first. Of numbers it moves the
+        intercept, which is told at the middle of their bounds.
 
     Returns
     -------
-    dict of ndarray
-        Columns of equal length, as ``pandas.DataFrame`` takes them: "name", "value", "std_error",
-        "low" and "high". All but the first two are NaN where coefficients are not estimable: the
-        least eigenvalue of the noisy second moments is below what noise alone would show.
+    CoefficientIntervals
+        A dictionary of columns, which prints: "name", "column", "level" and "step" say what
+        changes; "value", "std_error", "low" and "high"; "is_reference". The last three numbers are
+        NaN where coefficients are not estimable: the least eigenvalue of the noisy second moments
+        is below what noise alone would show. `reason` says why, and what would change it.
 
     Raises
     ------
     TypeError
         If the model is of another kind.
     ValueError
-        If it has a penalty, which biases coefficients, or for a bad level.
+        If it has a penalty, which biases coefficients, or for a bad level or reference.
+    KeyError
+        If a reference is of no column.
 
     Notes
     -----
     Errors are taken to have one variance and rows to be short of `data_norm`, targets within their
-    bounds: what is clipped biases coefficients. Derivation and limits are in
-    ``docs/proofs/moment_regression.md``, coverage in ``docs/regression.md``.
+    bounds: what is clipped biases coefficients. Directions in which public descriptions let no
+    row vary, such as the sum of all categories beside an intercept, are left out. Derivation and
+    limits are in ``docs/proofs/moment_regression.md``, coverage in ``docs/regression.md``.
 
     Examples
     --------
@@ -118,7 +134,7 @@ def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarr
     """
     level = check_real("level", level, above=0.0, below=1.0)
     linear, names = _linear_end(model)
-    if not responds(linear, "_standard_errors"):
+    if not responds(linear, "_errors_of"):
         raise TypeError(
             f"{type(linear).__name__} has released no second moments: PrivateRidge has "
             "intervals; coefficient_table gives the privacy noise of others."
@@ -128,16 +144,61 @@ def coefficient_intervals(model: Any, level: float = 0.95) -> dict[str, np.ndarr
             "A penalty biases coefficients, so that intervals around them would not cover: take "
             "model.variant(alpha=0.0), which costs nothing."
         )
-    value = np.append(linear.coef_, linear.intercept_)
-    errors = linear._standard_errors()
+    if getattr(getattr(linear, "_coef_noise_", None), "afterwards", ""):
+        raise TypeError("functions were changed afterwards: take the model before, which has some.")
+    meaning = _meaning_of(model)
+    if meaning is not None and linear._meaning is None:
+        linear = linear._told(meaning)
+    effects, functions, target, at = _effects(linear, names, meaning, reference or {})
+    value = functions @ np.append(linear.coef_, linear.intercept_)
+    errors = linear._errors_of(functions)
+    is_reference = np.array([each[-1] for each in effects])
+    # What a variant has left out has no errors.
+    errors[~(functions @ linear._back).any(axis=1) & ~is_reference] = np.nan
     reach = float(ndtri(0.5 + level / 2.0)) * errors
-    return {
-        "name": np.array([*names, "(intercept)"], dtype=object),
-        "value": value,
-        "std_error": errors,
-        "low": value - reach,
-        "high": value + reach,
-    }
+    columns = zip(("name", "column", "level", "step"), zip(*effects, strict=True), strict=False)
+    found: dict[str, Any] = {key: np.array(own, dtype=object) for key, own in columns}
+    found |= {"value": value, "std_error": errors, "low": value - reach, "high": value + reach}
+    return CoefficientIntervals(
+        {**found, "is_reference": is_reference},
+        confidence=level,
+        target=target,
+        intercept_at=at,
+        reason=linear._why_not_estimable(),
+    )
+
+
+def _effects(
+    linear: Any, names: Any, meaning: Any, reference: Mapping[str, Any]
+) -> tuple[list[tuple[str, str, str, str, bool]], np.ndarray, str, str]:
+    """Return rows of a table and their weights, what they are in, and where the intercept is."""
+    target = at = ""
+    if meaning is None:
+        if reference:
+            raise KeyError("reference names columns of a schema, which the model has not.")
+        told = [(str(name), str(name), "", "+1", False) for name in names]
+        functions, where = np.eye(len(told)), np.zeros(len(told))
+    else:
+        rows, where, at = meaning.effects(reference, linear._kept)
+        told = [(e.name, column, e.level, e.step, e.is_reference) for column, e in rows]
+        functions, target = np.array([effect.weights for _, effect in rows]), meaning.target
+    constant = np.zeros((len(told), 1))
+    whole = np.vstack([np.hstack([functions, constant]), np.append(where, 1.0)])
+    return [*told, ("(intercept)", "(intercept)", "", "", False)], whole, target, at
+
+
+def _meaning_of(model: Any) -> Any:
+    """Return what the features mean that the last step of a model sees; None if that is unknown."""
+    model, meaning, is_first = fitted_model(model), None, True
+    while responds(model, "steps"):
+        for _, step in model.steps[:-1]:
+            if step in (None, "passthrough"):
+                continue
+            known = responds(step, "_meaning_after") and (is_first or meaning is not None)
+            meaning, is_first = step._meaning_after(meaning) if known else None, False
+        model = fitted_model(model.steps[-1][1])
+    told = getattr(model, "_meaning", None)
+    return meaning if told is None else told
 
 
 def _linear_end(model: Any) -> tuple[Any, Any]:
@@ -163,3 +224,112 @@ def _last_of(model: Any, names: Any) -> tuple[Any, Any]:
     if len(model.steps) > 1 and responds(before, "get_feature_names_out"):
         names = before.get_feature_names_out(names)
     return _last_of(model.steps[-1][1], names)
+
+
+class CoefficientDisplay:
+    """Forest plot: each coefficient with its interval; make it with `from_estimator`.
+
+    Parameters
+    ----------
+    intervals : CoefficientIntervals
+        What is shown.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Of the last plot.
+    figure_ : matplotlib Figure
+        Of the last plot.
+    labels_ : list of str
+        Rows of the last plot, from above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import PrivateRidge
+    >>> from skdp.reporting import CoefficientDisplay
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(20_000, 2))
+    >>> model = PrivateRidge(target_bounds=(-3.0, 3.0), data_norm=1.0).fit(X, 2.0 * X[:, 0])
+    >>> CoefficientDisplay.from_estimator(model).labels_
+    ['x0 +1', 'x1 +1']
+    """
+
+    def __init__(self, intervals: CoefficientIntervals) -> None:
+        self.intervals = intervals
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        *,
+        level: float = 0.95,
+        reference: Mapping[str, Any] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw a fitted model; for the first see `coefficient_intervals`, for others `plot`."""
+        return cls(coefficient_intervals(model, level, reference)).plot(ax, **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        ratio: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw, by default a new figure.
+        names : sequence of str or None, default=None
+            Rows to draw, by their "name"; None takes all but the intercept.
+        ratio : bool, default=False
+            Whether to draw exponentials on a logarithmic axis, such as odds ratios.
+        **kwargs : dict
+            Passed on to matplotlib's ``errorbar``.
+
+        Returns
+        -------
+        CoefficientDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        plt = pyplot(f"{type(self).__name__}.plot")
+        found = self.intervals
+        every = [name for name in found["name"] if name != "(intercept)"]
+        (chosen,) = np.nonzero(np.isin(found["name"], every if names is None else list(names)))
+        if ax is None:
+            size = 5.5, 1.2 + 0.28 * max(chosen.size, 2)
+            ax = plt.figure(figsize=size, layout="constrained").add_subplot()
+        self.ax_, self.figure_ = ax, ax.figure
+        self.labels_ = [found.labels[place] for place in chosen]
+        change = np.exp if ratio else np.asarray
+        value, low, high = (
+            change(np.asarray(found[key], dtype=np.float64)[chosen])
+            for key in (found.estimate, "low", "high")
+        )
+        up = np.arange(chosen.size)
+        # Where nothing is known there is neither marker nor line.
+        shown = np.isfinite(low) & ~found.is_reference[chosen]
+        style = {"fmt": "o", "capsize": 3.0, **kwargs}
+        reach = np.vstack([value - low, high - value])[:, shown]
+        ax.errorbar(value[shown], up[shown], xerr=reach, **style)
+        at = up[found.is_reference[chosen]]
+        ax.plot(np.full(at.size, change(0.0)), at, "D", color="grey", mfc="none")
+        ax.axvline(change(0.0), color="grey", linestyle=":", lw=0.8, zorder=0)
+        ax.set_yticks(up, self.labels_)
+        ax.set_ylim(max(chosen.size, 1) - 0.5, -0.5)
+        what = f"change of {found.target}" if found.target else "change of the prediction"
+        ax.set(xlabel=f"ratio of {found.target or 'odds'}" if ratio else what)
+        if ratio:
+            ax.set_xscale("log")
+        if found.reason:
+            ax.set_title("\n".join(textwrap.wrap(found.reason, 70)), fontsize="small", loc="left")
+        return self

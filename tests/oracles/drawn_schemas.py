@@ -42,6 +42,8 @@ def columns(draw, name, refuses):
     listed = draw(values)
     words["fill_value"] = listed[0] if words["missing"] == "fill" else None
     words["unknown"] = draw(st.sampled_from([p for p in policies if p != "fill"]))
+    if kind == "categorical":
+        words["drop"] = draw(st.sampled_from([None, "first", listed[-1]]))
     return LISTED[kind](name, listed[:2] if kind == "boolean" else listed, **words)
 
 

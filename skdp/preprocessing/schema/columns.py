@@ -32,7 +32,7 @@ def _root(x: Any) -> Any:
 
 
 # Functions of the value, and their inverses.
-_SCALES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+SCALES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "linear": (lambda x: x, lambda x: x),
     "sqrt": (_root, lambda x: x * abs(x)),
     "log": (np.log, np.exp),
@@ -112,7 +112,7 @@ class NumericColumn(FeatureColumn):
 
     def _check(self) -> None:
         self._check_text("unit")
-        self._check_choice("scale", ("auto", *_SCALES))
+        self._check_choice("scale", ("auto", *SCALES))
         self._check_choice("encoding", ("auto", *_ENCODINGS))
         self._check_numbers("lower", "upper", "fill_value")
         self._check_bounds()
@@ -137,7 +137,7 @@ class NumericColumn(FeatureColumn):
 
     def spaced(self, count: int) -> list[float]:
         """Return numbers from bound to bound, spaced equally on the scale."""
-        function, inverse = _SCALES[self._scale]
+        function, inverse = SCALES[self._scale]
         spaced = inverse(np.linspace(function(self.lower), function(self.upper), count))
         return [float(number) for number in np.clip(spaced, self.lower, self.upper)]
 
@@ -148,7 +148,7 @@ class NumericColumn(FeatureColumn):
         return found
 
     def _check_bounds(self) -> None:
-        lower, upper, function = self.lower, self.upper, _SCALES[self._scale][0]
+        lower, upper, function = self.lower, self.upper, SCALES[self._scale][0]
         least = {"sqrt": 0.0, "log": 5e-324}.get(self.scale, -math.inf)
         if lower is not None and lower < least:
             positive = "positive" if self.scale == "log" else "at least 0"
@@ -200,9 +200,9 @@ class NumericColumn(FeatureColumn):
         names = {
             "scaled": [self.name],
             "steps": [f"{self.name}>={cut:.15g}" for cut in self.thresholds],
-            "cells": _cell_names(self.name, self.thresholds),
+            "cells": cell_names(self.name, self.thresholds),
             "waves": [f"{self.name} {wave}{k}" for wave in ("cos", "sin") for k in _WAVES],
-            "spikes": _cell_names(f"{self.name} amount", self.spikes or ()),
+            "spikes": cell_names(f"{self.name} amount", self.spikes or ()),
         }
         indicator = [f"{self.name} missing"] if self.missing == "indicator" else []
         return [name for part in self.parts for name in names[part]] + indicator
@@ -237,7 +237,7 @@ class NumericColumn(FeatureColumn):
 
     def _share(self, numbers: np.ndarray) -> np.ndarray:
         """Return where numbers lie between the bounds on the scale, from 0 to 1."""
-        function = _SCALES[self._scale][0]
+        function = SCALES[self._scale][0]
         low, high = float(function(self.lower)), float(function(self.upper))
         share = (function(np.clip(numbers, self.lower, self.upper)) - low) / (high - low)
         return np.clip(share, 0.0, 1.0)
@@ -349,7 +349,8 @@ def _cells(numbers: np.ndarray, edges: Sequence[float]) -> np.ndarray:
     return centre(np.digitize(numbers, edges), len(edges) + 1)
 
 
-def _cell_names(name: str, cuts: Sequence[float]) -> list[str]:
+def cell_names(name: str, cuts: Sequence[float]) -> list[str]:
+    """Return names of the intervals between cuts."""
     edges = [f"{cut:.15g}" for cut in cuts]
     inner = [f"{name} in [{low}, {high})" for low, high in itertools.pairwise(edges)]
     return [f"{name}<{edges[0]}", *inner, f"{name}>={edges[-1]}"] if edges else []

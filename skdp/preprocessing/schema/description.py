@@ -91,6 +91,8 @@ def _cells_of(column: Column) -> tuple[Any, ...]:
         encoding = ", ".join([*column.parts, *([] if column.scale == "auto" else [column.scale])])
     if isinstance(column, DateColumn):
         encoding = ", ".join([*column.parts, *([] if encoding == "auto" else [encoding])])
+    if getattr(column, "drop", None) is not None:
+        encoding = f"one-hot without {column.reference!r}"  # type: ignore[attr-defined]
     missing = getattr(column, "missing", "")
     if missing == "fill":
         missing = f"fill: {column.fill_value!r}"  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import copy
 import reprlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base.parameters import PlainParameters
 from skdp.base.pipelines import behind_others
+from skdp.base.scikit_learn import fitted_model, responds
 from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import (
     UNKNOWN,
@@ -35,6 +37,7 @@ from skdp.preprocessing.schema.frames import (
 )
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.preprocessing.schema.lists import KINDS
+from skdp.preprocessing.schema.meanings import Meaning, label_words
 from skdp.tables.inputs import note_bound
 from skdp.tables.places import as_rows_are_read, is_read_later
 from skdp.tables.row_sources import BlockTable, source_of
@@ -190,6 +193,12 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         names = [name for column in columns for name in column.feature_names()]
         return np.array(names, dtype=object)
 
+    def _meaning_after(self, before: Any) -> Meaning | None:
+        """Return what its features mean, which are not read off other features."""
+        columns = tuple(self.columns)
+        parts = (columns,) if self.product else tuple((column,) for column in columns)
+        return Meaning(parts) if before is None else None
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
@@ -268,6 +277,13 @@ class SchemaPreprocessor(ColumnTransformer):
         """Encode rows in memory, or mapped there, of a table that has been looked at."""
         return np.asarray(super().transform(block))
 
+    def _meaning_after(self, before: Any) -> Meaning | None:
+        """Return what the features of all its encoders mean."""
+        found = [encoder._meaning_after(before) for _, encoder, _ in self.transformers]
+        return (
+            None if None in found else Meaning(tuple(part for each in found for part in each.parts))
+        )
+
     def _checked(self, X: Any) -> Any:
         refuse_container(X)
         keys = {key for _, _, chosen in self.transformers for key in chosen}
@@ -338,7 +354,21 @@ class SchemaPipeline(Pipeline):
             routed = get_config()["enable_metadata_routing"]
             key = "groups" if routed else f"{self.steps[-1][0]}__groups"
             params = dict(zip([key], ids, strict=False))
-        return super().fit(X, y, **params)
+        super().fit(X, y, **params)
+        self._tell_meaning()
+        return self
+
+    def _tell_meaning(self) -> None:
+        """Tell a regressor that asks for it what its features mean; no row is read."""
+        last, meaning = self, None
+        while responds(last, "steps"):
+            for _, step in last.steps[:-1]:
+                if step not in (None, "passthrough"):
+                    after = responds(step, "_meaning_after")
+                    meaning = step._meaning_after(meaning) if after else None
+            last = fitted_model(last.steps[-1][1])
+        if meaning is not None and responds(last, "_hear"):
+            last._hear(replace(meaning, target=label_words(self.schema.label)))
 
     @property
     def _takes_for_granted(self) -> str:

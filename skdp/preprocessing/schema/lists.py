@@ -81,12 +81,20 @@ class _ListedColumn(FeatureColumn):
         """Return the features of positions; each row has norm at most the weight."""
         block = self._block(found)
         block[found < 0] = 0.0
+        for code, policy in ((MISSING, self.missing), (UNKNOWN, self.unknown)):
+            if policy == "ignore":
+                block[found == code] = self._ignored
         flags = [found == code for code in self._flags().values()]
         return self.weight * np.column_stack([block, *flags])
 
     @abstractmethod
     def _block(self, found: np.ndarray) -> np.ndarray:
         """Return rows of norm at most 1 for positions on the list."""
+
+    @property
+    def _ignored(self) -> float:
+        """Return the features of a cell that is left out of account, before they are weighted."""
+        return 0.0
 
     def _flags(self) -> dict[str, int]:
         """Return the features that say that a cell is missing or not listed."""
@@ -113,9 +121,11 @@ class CategoricalColumn(_ListedColumn):
         The code book's list, whether a category occurs in the table or not. None leaves it to be
         filled in.
     encoding : {"centred", "one-hot"}, default="centred"
-        Whether the mean of the features is subtracted.
+        Whether the mean of the features is subtracted. It has no effect with `drop`.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
         What becomes of a missing cell: an error; zeros; a feature that says so; or `fill_value`.
+        Zeros would be the reference level with `drop`: there a cell that is ignored counts as the
+        mean of all levels.
     fill_value : str or number, default=None
         A listed category, for ``missing="fill"``.
     missing_codes : sequence, default=()
@@ -125,7 +135,12 @@ class CategoricalColumn(_ListedColumn):
     description, source : str, default=""
         What the column means and where its list comes from.
     unknown : {"ignore", "indicator", "refuse"}, default="ignore"
-        What becomes of a value that is not listed: zeros; a feature that says so; an error.
+        What becomes of a value that is not listed: as a missing cell; a feature that says so; an
+        error.
+    drop : {"first"}, a category or None, default=None
+        Reference level. It has no feature of its own, so that the coefficient of every other level
+        says how far that one is from it. ``"first"`` is the first of `categories`, unless one of
+        them is called so. None keeps a feature for each category.
 
     Examples
     --------
@@ -141,10 +156,12 @@ class CategoricalColumn(_ListedColumn):
     needed: ClassVar[tuple[str, ...]] = ("categories",)
     categories: Sequence[Any] | None = None
     encoding: CategoryEncoding = "centred"
+    drop: Any = field(default=None, kw_only=True)
 
     def _check(self) -> None:
         self._check_choice("encoding", ("centred", "one-hot"))
         super()._check()
+        self._check_drop()
         if any(isinstance(value, bool) for value in self.categories or ()):
             raise self._fail(
                 "categories",
@@ -152,13 +169,43 @@ class CategoricalColumn(_ListedColumn):
                 "which YAML reads as booleans.",
             )
 
+    def _check_drop(self) -> None:
+        if self.drop is None:
+            return
+        (level,) = self._plain_values("drop", [self.drop])
+        values = tuple(self.categories or (level,))  # of a draft they are to come
+        if level not in values and level != "first":
+            raise self._fail("drop", f"must be 'first' or one of categories, got {level!r}.")
+        self._set("drop", values[values.index(level)] if level in values else level)
+
+    @property
+    def reference(self) -> Any:
+        """Level that has no feature of its own; None if each has one."""
+        if self.drop is None or not self.categories or self.drop in self.categories:
+            return self.drop
+        return self.categories[0]
+
     def feature_names(self) -> list[str]:
         """Return one name a feature."""
-        return [f"{self.name}={value}" for value in self.categories or ()] + self._flag_names()
+        values = [f"{self.name}={value}" for value in self.categories or ()]
+        if self.drop is not None and values:
+            del values[self._dropped]
+        return values + self._flag_names()
+
+    @property
+    def _dropped(self) -> int:
+        return tuple(self.categories or ()).index(self.reference)
 
     def _block(self, found: np.ndarray) -> np.ndarray:
         count = len(self.categories or ())
+        if self.drop is not None:
+            return np.delete(one_hot(found, count), self._dropped, axis=1)
         return centre(found, count) if self.encoding == "centred" else one_hot(found, count)
+
+    @property
+    def _ignored(self) -> float:
+        # The mean of all levels, as in a centred block; its norm is below 1.
+        return 0.0 if self.drop is None else 1.0 / len(self.categories or ())
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,0 +1,323 @@
+"""What features mean: lines per unit, levels beside a reference, and directions that never vary.
+
+Everything here follows from public descriptions and from cells that are made up.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
+from skdp.preprocessing.schema.columns import (
+    SCALES,
+    Interaction,
+    NumericColumn,
+    cell_names,
+    coarsen,
+)
+from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+
+Array = np.ndarray
+_LISTED = CategoricalColumn, OrdinalColumn, BooleanColumn
+# Numbers at which a curve is told, and tried for directions in which it does not vary.
+_TOLD, _TRIED = 5, 101
+# Below this share of the largest a sum of squares is a rounding error.
+_SMALLEST = 1e-10
+
+
+class Effect(NamedTuple):
+    """A linear function of a column's coefficients, in words."""
+
+    name: str
+    level: str
+    step: str  # what changes, such as "+1 years" or "against A"
+    weights: Array
+    is_reference: bool = False
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Meaning of a table's features; each part is a column, or several that are multiplied.
+
+    Features are those of the parts, less `centre`, times `scale`.
+    """
+
+    parts: tuple[tuple[FeatureColumn, ...], ...]
+    target: str = ""
+    centre: Any = 0.0
+    scale: Any = 1.0
+
+    @functools.cached_property
+    def _widths(self) -> list[int]:
+        return [len(_names(part)) for part in self.parts]
+
+    @property
+    def _slices(self) -> list[slice]:
+        ends = list(itertools.accumulate(self._widths, initial=0))
+        return list(itertools.starmap(slice, itertools.pairwise(ends)))
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return sum(self._widths)
+
+    @property
+    def columns(self) -> list[str]:
+        """Name of the column of each feature."""
+        pairs = zip(self.parts, self._widths, strict=True)
+        return [_title(part) for part, width in pairs for _ in range(width)]
+
+    @property
+    def places(self) -> dict[str, list[int]]:
+        """Features by their names, and by those of columns."""
+        found: dict[str, list[int]] = {}
+        for part, where in zip(self.parts, self._slices, strict=True):
+            places = list(range(self.n_features))[where]
+            found |= {name: [place] for name, place in zip(_names(part), places, strict=True)}
+            found[_title(part)] = places
+        return found
+
+    def basis(self, kept: Sequence[int], intercept: bool) -> Array:
+        """Return orthonormal directions in which the features that are kept may vary.
+
+        With an intercept a constant is no variation. Cells that are ignored are no cells: their
+        features stand for nothing of their own.
+        """
+        found = []
+        for where, squares in zip(self._slices, self._squares, strict=True):
+            chosen = np.isin(np.arange(where.start, where.stop), kept)
+            own = np.eye(chosen.size)[:, chosen]
+            if squares is not None and chosen.sum() > 1:
+                values, vectors = np.linalg.eigh(squares[intercept][np.ix_(chosen, chosen)])
+                own = own @ vectors[:, values > _SMALLEST * values[-1]]
+            found.append(own)
+        return block_diag(*found)
+
+    @functools.cached_property
+    def _squares(self) -> list[tuple[Array, Array] | None]:
+        """Sums of squares of each part's features over all cells, about zero and about one cell."""
+        found: list[tuple[Array, Array] | None] = []
+        for part, where in zip(self.parts, self._slices, strict=True):
+            rows = self._rows(part, where) if where.stop - where.start > 1 else None
+            if rows is None or not len(rows):
+                found.append(None)
+                continue
+            moved = rows - rows[0]
+            found.append((rows.T @ rows, moved.T @ moved))
+        return found
+
+    def _rows(self, part: Any, where: slice) -> Array | None:
+        """Return features of all cells, None where these are not known."""
+        rows = _encode(part, _possible(part))
+        return None if rows is None else (rows - _of(self.centre, where)) * _of(self.scale, where)
+
+    def effects(
+        self, reference: Mapping[str, Any], kept: Sequence[int]
+    ) -> tuple[list[tuple[str, Effect]], Array, str]:
+        """Return effects by column, the features where all are zero, and that in words.
+
+        Those of columns without a feature that is kept have no weights.
+        """
+        if unknown := set(reference) - {_title(part) for part in self.parts if len(part) == 1}:
+            raise KeyError(f"reference names no column of the model: {sorted(unknown)}.")
+        found, where_zero, words = [], np.zeros(self.n_features), []
+        for part, where in zip(self.parts, self._slices, strict=True):
+            own, at, word = _describe(part, reference.get(_title(part)))
+            chosen = np.isin(np.arange(where.start, where.stop), kept)
+            for effect in own:
+                weights = np.zeros(self.n_features)
+                weights[where] = effect.weights * _of(self.scale, where) * chosen
+                step = effect.step if chosen.any() else "left out"
+                own_zero = effect.is_reference and bool(chosen.any())
+                effect = effect._replace(weights=weights, step=step, is_reference=own_zero)
+                found.append((_title(part), effect))
+            where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
+            words += [f"{_title(part)} {word}"] if word and chosen.any() else []
+        return found, where_zero, ", ".join(words)
+
+    def through(self, centre: Array, scale: Array, limit: float) -> Meaning | None:
+        """Return the meaning of features behind a scaler; None if it may clip some of them."""
+        for part, where in zip(self.parts, self._slices, strict=True):
+            rows = self._rows(part, where)
+            if rows is None:
+                return None
+            if np.any(np.abs((rows - centre[where]) * scale[where]) > limit * (1.0 + 1e-12)):
+                return None
+        moved = self.centre + centre / self.scale
+        return replace(self, centre=moved, scale=self.scale * scale)
+
+
+def label_words(label: Any) -> str:
+    """Return the name of what is predicted, with its unit; empty without a label."""
+    unit = getattr(label, "unit", "")
+    return "" if label is None else f"{label.name} ({unit})" if unit else str(label.name)
+
+
+def _of(value: Any, where: slice) -> Any:
+    return value[where] if np.ndim(value) else value
+
+
+def _title(part: Sequence[FeatureColumn]) -> str:
+    return " * ".join(column.name for column in part)
+
+
+def _names(part: Sequence[FeatureColumn]) -> list[str]:
+    return part[0].feature_names() if len(part) == 1 else Interaction(part).feature_names()
+
+
+def _array(column: FeatureColumn, cells: Sequence[Any]) -> Array:
+    if isinstance(column, NumericColumn):
+        return np.asarray(cells, dtype=np.float64)
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def _encode(part: Sequence[FeatureColumn], cells: list[list[Any]] | None) -> Array | None:
+    """Return features of all combinations of cells."""
+    if cells is None:
+        return None
+    if len(part) == 1:
+        return part[0].encode(_array(part[0], cells[0]))
+    crossed = zip(*itertools.product(*cells), strict=True)
+    pairs = zip(part, crossed, strict=True)
+    return Interaction(tuple(part)).encode(*(_array(column, own) for column, own in pairs))
+
+
+def _possible(part: Sequence[FeatureColumn]) -> list[list[Any]] | None:
+    """Return cells of each column that differ in all ways in which cells may; None if unknown."""
+    columns = part if len(part) == 1 else [coarsen(column) for column in part]
+    found = [_cells(column) for column in columns]
+    return None if any(cells is None for cells in found) else found  # type: ignore[return-value]
+
+
+def _cells(column: FeatureColumn) -> list[Any] | None:
+    if isinstance(column, NumericColumn):
+        cells = _intervals(column)
+        if {"scaled", "waves"} & set(column.parts):
+            cells = [*cells, *column.spaced(3 if "waves" not in column.parts else _TRIED)]
+        cells = [cell for cell in cells if not _is_code(column, cell)]
+        return cells + [np.nan] * (column.missing == "indicator")
+    if isinstance(column, _LISTED):
+        others = {"missing": None, "unknown": object()}
+        return [*(column.listed() or ()), *(others[word] for word in column._flags())]
+    return None
+
+
+def _is_code(column: NumericColumn, number: float) -> bool:
+    return bool(np.isnan(as_numbers(np.array([number]), column.missing_codes)[0]))
+
+
+def _intervals(column: NumericColumn) -> list[float]:
+    """Return a number of each interval between cuts, or amounts; none without them."""
+    cuts = sorted({*column.thresholds, *(column.spikes or ())})
+    return [float(np.nextafter(cuts[0], -np.inf)), *map(float, cuts)] if cuts else []
+
+
+def _describe(part: Sequence[FeatureColumn], reference: Any) -> tuple[list[Effect], Array, str]:
+    """Return the effects of a column, its features at the reference, and that in words."""
+    column = part[0]
+    if len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts:
+        return _lines(column, reference)
+    if len(part) == 1 and (levels := _levels(column)):
+        return _contrasts(column, levels, reference)
+    names = _names(part)
+    step = "product of features" if len(part) > 1 else "+1"
+    pairs = zip(names, np.eye(len(names)), strict=True)
+    return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), ""
+
+
+def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, str]:
+    """Return a line per unit of the scale, jumps at cuts, and what a missing cell adds."""
+    function, inverse = SCALES[column._scale]
+    low, high = float(function(column.lower)), float(function(column.upper))
+    middle = float(inverse((low + high) / 2.0)) if reference is None else float(reference)
+    at = column.encode(np.array([middle]))[0]
+    slope = np.zeros(at.size)
+    slope[0] = column.weight / np.sqrt(len(column.parts)) * 2.0 / (high - low)
+    steps = {
+        "linear": (f"+1 {column.unit}".rstrip(), 1.0),
+        "log": ("doubled", np.log(2.0)),
+        "sqrt": (f"+1 of the root of {column.unit or 'it'}", 1.0),
+    }
+    step, size = steps[column._scale]
+    found = [Effect(column.name, "", step, size * slope)]
+    for place, cut in enumerate(column.thresholds if "scaled+steps" in column.encoding else ()):
+        jump = np.zeros(at.size)
+        jump[1 + place] = column.weight * np.sqrt(2.0 / len(column.thresholds))
+        found.append(Effect(f"{column.name}>={cut:.15g}", f">={cut:.15g}", "jump there", jump))
+    word = f"{middle:.4g} {column.unit}".rstrip()
+    return found + _missing(column, at, word), at, word
+
+
+def _missing(column: Any, at: Array, word: str) -> list[Effect]:
+    """Return what cells that are missing, or unknown, add where they have a feature."""
+    numeric = isinstance(column, NumericColumn)
+    if numeric:
+        cells: dict[str, Any] = {"missing": np.nan} if column.missing == "indicator" else {}
+    else:
+        others: dict[str, Any] = {"missing": None, "unknown": object()}
+        cells = {name: others[name] for name in column._flags()}
+    return [
+        Effect(
+            f"{column.name} {name}", name, f"against {word}",
+            column.encode(_array(column, [cell]))[0] - at,
+        )
+        for name, cell in cells.items()
+    ]  # fmt: skip
+
+
+def _levels(column: FeatureColumn) -> dict[str, Any]:
+    """Return a cell of each level by the name of the feature that it would have."""
+    if isinstance(column, _LISTED):
+        return {f"{column.name}={value}": value for value in column.listed() or ()}
+    if not isinstance(column, NumericColumn):
+        return {}
+    if "waves" in column.parts:
+        cells = [cell for cell in column.spaced(_TOLD) if not _is_code(column, cell)]
+        return {f"{column.name}={cell:.4g}": cell for cell in cells}
+    names = cell_names(column.name, sorted({*column.thresholds, *(column.spikes or ())}))
+    pairs = zip(names, _intervals(column), strict=True)
+    return {name: cell for name, cell in pairs if not _is_code(column, cell)}
+
+
+def _contrasts(
+    column: Any, levels: dict[str, Any], reference: Any
+) -> tuple[list[Effect], Array, str]:
+    """Return what each level adds beside the reference."""
+    names, cells = list(levels), _array(column, list(levels.values()))
+    chosen = _chosen(column, names, cells, reference)
+    rows = column.encode(cells)
+    short = [
+        name.removeprefix(column.name).removeprefix("=").removeprefix(" in ") for name in names
+    ]
+    at, word = rows[chosen], short[chosen]
+    found = [
+        Effect(name, level, "reference" if j == chosen else f"against {word}", rows[j] - at,
+               j == chosen)
+        for j, (name, level) in enumerate(zip(names, short, strict=True))
+    ]  # fmt: skip
+    found.insert(0, found.pop(chosen))
+    return found + _missing(column, at, word), at, word
+
+
+def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
+    """Return the place of the reference among levels."""
+    if reference is None:
+        dropped = column.reference if isinstance(column, CategoricalColumn) else None
+        return 0 if dropped is None else list(cells).index(dropped)
+    if not isinstance(column, NumericColumn):
+        place = int(column.read(_array(column, [reference]))[0])
+        if place < 0:
+            raise ValueError(f"reference of {column.name!r} is on no list: {reference!r}.")
+        return place
+    if f"{column.name}={float(reference):.4g}" in names:
+        return names.index(f"{column.name}={float(reference):.4g}")
+    if "waves" in column.parts:
+        raise ValueError(f"reference of {column.name!r} is one of {cells.tolist()}.")
+    return int(np.digitize(float(reference), cells[1:]))

@@ -1,0 +1,137 @@
+"""Coefficients with intervals, as a table that prints."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skdp.accounting.records import html_row, safe_text
+
+_WIDTH = 100
+# The step of rows of which a variant has no coefficient.
+LEFT_OUT = "left out"
+
+
+def _shown(*numbers: float) -> list[str]:
+    """Return an estimate and its interval to two digits of the interval's width."""
+    width = abs(numbers[2] - numbers[1])
+    if not np.isfinite(width) or width == 0.0:
+        return [f"{number:.3g}" if np.isfinite(number) else "-" for number in numbers]
+    digits = 1 - int(np.floor(np.log10(width)))
+    return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
+
+
+class CoefficientIntervals(dict[str, np.ndarray]):
+    """Coefficients and intervals by column, as ``pandas.DataFrame`` takes them.
+
+    It prints as a table, in notebooks as HTML; `coefficient_intervals` makes it.
+
+    Parameters
+    ----------
+    columns : mapping of ndarray
+        Columns of equal length. "name", "low", "high" and `estimate` are needed; "step" says what
+        changes by 1 ("+1 years", "against A"), and "is_reference" marks reference levels.
+    estimate : str, default="value"
+        Name of the column that the intervals are of.
+    confidence : float, default=0.95
+        Coverage of each interval.
+    target : str, default=""
+        What the coefficients are in, such as "stay (days)".
+    intercept_at : str, default=""
+        Where the intercept is told.
+    reason : str, default=""
+        Why there are no intervals, and what would change it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.reporting import CoefficientIntervals
+    >>> columns = {"name": ["age"], "value": [0.5], "low": [0.4], "high": [0.6], "step": ["+1"]}
+    >>> CoefficientIntervals(columns, target="stay (days)")
+    Coefficients of stay (days), with 95% intervals
+            value   low  high
+    age +1   0.50  0.40  0.60
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        estimate: str = "value",
+        confidence: float = 0.95,
+        target: str = "",
+        intercept_at: str = "",
+        reason: str = "",
+    ) -> None:
+        super().__init__({name: np.asarray(values) for name, values in columns.items()})
+        self.estimate, self.confidence, self.target = estimate, confidence, target
+        self.intercept_at, self.reason = intercept_at, reason
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas frame, one row a coefficient.
+
+        Returns
+        -------
+        DataFrame
+            The columns.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as missing:
+            raise ImportError("to_frame needs pandas: pip install pandas.") from missing
+        return DataFrame(dict(self))
+
+    @property
+    def is_reference(self) -> np.ndarray:
+        """Whether each row is a reference level."""
+        none = np.zeros(len(self["name"]), dtype=bool)
+        return np.asarray(self.get("is_reference", none))
+
+    @property
+    def labels(self) -> list[str]:
+        """What each row is about, with what changes."""
+        steps = self.get("step", np.full(len(self["name"]), "", dtype=object))
+        return [f"{name} {step}".rstrip() for name, step in zip(self["name"], steps, strict=True)]
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        keys = (self.estimate, "low", "high")
+        found: list[tuple[str, ...]] = [("", *keys)]
+        numbers = zip(*(self[key] for key in keys), strict=True)
+        rows = zip(self.labels, self.is_reference, numbers, strict=True)
+        for label, is_reference, own in rows:
+            told = not is_reference and np.isfinite(own).any() and not label.endswith(LEFT_OUT)
+            found.append((label, *(_shown(*own) if told else ("", "", ""))))
+        return found
+
+    @property
+    def _headline(self) -> str:
+        of = f" of {self.target}" if self.target else ""
+        at = f"; the intercept is at {self.intercept_at}" if self.intercept_at else ""
+        return f"Coefficients{of}, with {100.0 * self.confidence:.4g}% intervals{at}"
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        widths = [max(len(line[place]) for line in lines) for place in range(4)]
+        text = [
+            "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))])
+            for line in lines
+        ]
+        text = [line.rstrip() for line in text]
+        notes = textwrap.wrap(self.reason, _WIDTH)
+        return "\n".join([*textwrap.wrap(self._headline, _WIDTH), *text, *notes])
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._lines()
+        rows = [html_row(head, header=4), *(html_row(line, header=1) for line in lines)]
+        about, reason = (html.escape(safe_text(text)) for text in (self._headline, self.reason))
+        note = f"<p>{reason}</p>" if reason else ""
+        return f"<div><table><caption>{about}</caption>{''.join(rows)}</table>{note}</div>"
