@@ -18,7 +18,7 @@ PACKAGE = Path(skdp.__file__).parent
 _LAYERS = """\
 exceptions:
 base.parameters:
-base.pipelines:
+base.pipelines: base.scikit_learn
 base.scikit_learn:
 running:
 threads:

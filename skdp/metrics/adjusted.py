@@ -83,7 +83,7 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
     _method = ".fit"
     _calibrates = False
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn the adjustment from rows, under differential privacy.
 
         Parameters

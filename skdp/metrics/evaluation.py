@@ -161,7 +161,7 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
     _released = ("noisy counts of scores by label", "all figures that follow from them")
 
     def evaluate(
-        self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
+        self, model: Any, X: Any, y: Any = None, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateEvaluationResult:
         """Charge the budget, score the rows, and release.
 

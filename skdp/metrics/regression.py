@@ -96,7 +96,7 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     _released = ("noisy sums and counts of errors and targets", "all figures that follow from them")
 
     def evaluate(
-        self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
+        self, model: Any, X: Any, y: Any = None, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateRegressionResult:
         """Charge the budget, predict the rows, and release.
 

@@ -15,6 +15,7 @@ from sklearn.utils.parallel import Parallel
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real
+from skdp.base.pipelines import is_routed, take_apart
 from skdp.base.scikit_learn import responds
 from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import FRAMES_ABOVE, FitProgress
@@ -42,7 +43,6 @@ from skdp.model_selection._steps import (
     check_first_steps,
     check_no_ids,
     check_units,
-    is_routed,
     private_steps,
     refuse_searched,
 )
@@ -156,6 +156,8 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     # The order of a fit.
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
+        X, y, groups = take_apart(self.estimator, X, y, params.get("groups"))
+        params = params if groups is None else {**params, "groups": groups}
         assumptions = taken_for_granted(X, y, *params.values())
         X, y, *columns = in_memory(X, y, *params.values())  # each run copies its rows
         params = dict(zip(params, columns, strict=True))

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skdp.base.parameters import ListedMissing, check_integer
+from skdp.fitting import frames_to_the_user
 from skdp.preprocessing.schema.base import (
     Column,
     FeatureColumn,
@@ -163,6 +164,40 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
     X, columns = split_columns(frame, schema.features, read)
     return X, *columns
+
+
+def split_table(
+    schema: Any, X: Any, y: Any = None, groups: Any = None
+) -> tuple[Any, Any, Any]:
+    """Return features, labels and ids: those that are not given from columns that a schema names.
+
+    Whatever has no such columns stays as it is.
+    """
+    names = [] if schema is None else _names(X)
+    if y is None and schema is not None and schema.label and schema.label.name in names:
+        by_unit = groups is None and schema.unit.column is not None
+        X, y, *ids = split_frame(schema, X, groups=by_unit)
+        return X, y, ids[0] if by_unit else groups
+    if names and set(names) > set(schema.features):
+        unit = schema.unit.column
+        if groups is not None or unit not in names:
+            return X[schema.features], y, groups
+        X, (groups,) = split_columns(
+            X, schema.features, [(unit, partial(_read_cells, unit, np.asarray))]
+        )
+    return X, y, groups
+
+
+def _names(table: Any) -> list[Any]:
+    """Return the names of a table's columns; none of what is no table of named columns."""
+    named = hasattr(table, "columns") and hasattr(table, "dtypes")
+    return list(table.columns) if named and not hasattr(type(table), "collect") else []
+
+
+def warn_without_ids(schema: Any) -> None:
+    """Warn of a use of rows without ids where a unit may have several."""
+    if schema is not None:
+        schema.unit.warn_of_rows(stacklevel=frames_to_the_user() + 1)
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:

@@ -264,10 +264,11 @@ class PrivacyUnit(SchemaPart):
         """Warn if a unit may have several rows, where one row may be all that is protected."""
         if self.max_rows > 1:
             warnings.warn(
-                f"one {self.name} may have {self.max_rows} rows, while statistics, and fits "
-                "without groups=, protect one row. Give the ids to fit: X, y, groups = "
-                "schema.split(frame, groups=True). Else merge the rows of each, or read the "
-                "guarantee for groups (skdp.accounting.group_epsilon).",
+                f"one {self.name} may have {self.max_rows} rows, while statistics, and fits and "
+                "evaluations without ids, protect one row. Give ids: name their column in "
+                "PrivacyUnit(column=...) and fit on the whole table, or X, y, groups = "
+                "schema.split(frame, groups=True) and fit(X, y, groups=groups). Else merge the "
+                "rows of each, or read the guarantee for groups (skdp.accounting.group_epsilon).",
                 PrivacyWarning,
                 stacklevel=stacklevel,
             )

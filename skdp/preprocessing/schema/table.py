@@ -192,8 +192,10 @@ class TableSchema(TableDescription):
         Returns
         -------
         Pipeline
-            Ready to be fitted on ``schema.split(frame)``, or on a table on disk or one of Dask
-            alone: ``fit(table)`` takes labels from the label's column, and ids from the unit's.
+            ``fit(table)`` takes labels from the label's column, and ids from the unit's; so do
+            ``score(table)``, private searches over it, and evaluations. ``fit(X, y, groups=ids)``
+            hands ids to every step that learns privately, or is refused. Without ids it warns if
+            the unit may have several rows.
 
         Raises
         ------
@@ -210,7 +212,6 @@ class TableSchema(TableDescription):
         >>> model[-1].data_norm, model[-1].classes
         (1.0, [0, 1])
         """
-        self.unit.warn_of_rows(stacklevel=3)
         schema = self.with_encoding(encoding)
         if interactions is not None:
             schema = schema.replace(interactions=interactions)
