@@ -113,7 +113,9 @@ def takes_ids(step: Any) -> bool:
 
 def out_of_reach(estimator: Any) -> tuple[str, ...]:
     """Return the prefixes of steps that parameters of fit reach by metadata routing alone."""
-    others = [name for name, part in containers(estimator).items() if not isinstance(part, Pipeline)]
+    others = [
+        name for name, part in containers(estimator).items() if not isinstance(part, Pipeline)
+    ]
     return () if is_routed() else tuple(f"{name}__" if name else "" for name in others)
 
 

@@ -6,7 +6,7 @@ import copy
 import reprlib
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
@@ -276,10 +276,10 @@ class SchemaPipeline(Pipeline):
     # As above: what it is beside its base decides about labels and ids alone.
     _learns_from_rows = False
     _only_checks_tables = True
-    # Steps ask for ids, with metadata routing; the pipeline has none to ask for.
-    __metadata_request__fit = {"groups": UNUSED}
-    __metadata_request__fit_transform = {"groups": UNUSED}
-    __metadata_request__fit_predict = {"groups": UNUSED}
+    # With metadata routing steps ask for ids, and the pipeline has none to ask for.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}
+    __metadata_request__fit_transform: ClassVar[dict[str, str]] = {"groups": UNUSED}
+    __metadata_request__fit_predict: ClassVar[dict[str, str]] = {"groups": UNUSED}
 
     def __init__(
         self,
@@ -294,41 +294,26 @@ class SchemaPipeline(Pipeline):
         self.schema = schema
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
-        """Fit on a table, or on rows and labels; ids go to every step that learns privately.
+        """Fit on a table with the schema's columns, or on features, labels and ids.
 
-        Parameters
-        ----------
-        X : DataFrame, ParquetTable or array-like
-            A table with the schema's columns, which is split as `TableSchema.split` does, or its
-            features.
-        y : array-like or None, default=None
-            Labels; None takes the label's column.
-        groups : array-like or None, default=None
-            Ids; None takes the unit's column, where `X` has it.
-        **params : dict
-            Metadata of scikit-learn, such as ``<step>__groups``.
-
-        Raises
-        ------
-        ValueError
-            If a step that learns privately would not be given the ids.
+        Ids, of groups= or the unit's column, go to each step that learns privately, or fit refuses.
         """
         X, y, params = self._given(X, y, groups, params)
         return super().fit(X, y, **params)
 
-    @available_if(lambda self: callable(super(SchemaPipeline, self).fit_transform))
+    @available_if(lambda self: callable(super().fit_transform))
     def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
         """Fit as `fit` does, and return what the last step makes of the rows."""
         X, y, params = self._given(X, y, groups, params)
         return super().fit_transform(X, y, **params)
 
-    @available_if(lambda self: callable(super(SchemaPipeline, self).fit_predict))
+    @available_if(lambda self: callable(super().fit_predict))
     def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
         """Fit as `fit` does, and return what the last step predicts."""
         X, y, params = self._given(X, y, groups, params)
         return super().fit_predict(X, y, **params)
 
-    @available_if(lambda self: callable(super(SchemaPipeline, self).score))
+    @available_if(lambda self: callable(super().score))
     def score(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Return the score without noise, which is private; None for `y` is the label's column."""
         X, y, _ = split_table(self.schema, X, y)
@@ -368,11 +353,15 @@ class SchemaPipeline(Pipeline):
         if not needs and not wanted:  # nothing of it is private
             return {}
         if missed := [why for _, why in needs if why]:
+            remedy = (
+                "request them by set_fit_request(groups=True)"
+                if is_routed()
+                else "in a ColumnTransformer or FeatureUnion they need metadata routing"
+            )
             raise ValueError(
-                f"ids do not reach {', '.join(missed)}, which would take each row for a record: "
-                "every private step has to take groups=. With metadata routing each requests them "
-                "by set_fit_request(groups=True), as it has to in a ColumnTransformer. Of a search, "
-                "take skdp.model_selection.PrivateGridSearchCV, or put the pipeline into it."
+                f"ids do not reach {', '.join(missed)}, which would take each row for a record. "
+                f"Private steps have to take groups=: {remedy}. Of a search, take "
+                "skdp.model_selection.PrivateGridSearchCV, or put the pipeline into it."
             )
         if not needs and not is_routed():
             raise ValueError("groups= was given, which no step takes: leave it out.")

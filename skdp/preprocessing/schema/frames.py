@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skdp.base.parameters import ListedMissing, check_integer
+from skdp.base.parameters import ListedMissing, check_integer, check_real
 from skdp.fitting import frames_to_the_user
 from skdp.preprocessing.schema.base import (
     Column,
@@ -26,7 +26,8 @@ from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
-from skdp.tables.places import split_columns
+from skdp.tables.places import divide, split_columns
+from skdp.tables.units import HoldoutRule
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
 _LAYOUT = (
@@ -166,9 +167,7 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
     return X, *columns
 
 
-def split_table(
-    schema: Any, X: Any, y: Any = None, groups: Any = None
-) -> tuple[Any, Any, Any]:
+def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple[Any, Any, Any]:
     """Return features, labels and ids: those that are not given from columns that a schema names.
 
     Whatever has no such columns stays as it is.
@@ -186,6 +185,24 @@ def split_table(
             X, schema.features, [(unit, partial(_read_cells, unit, np.asarray))]
         )
     return X, y, groups
+
+
+def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Return a table's rows that are not held out, and those that are."""
+    check_real("share", share, above=0.0, below=1.0)
+    rule = HoldoutRule(float(share), check_integer("seed", seed))
+    names, unit = [name for name, _ in column_types(table)], schema.unit
+    if unit.column is None and unit.max_rows > 1:
+        raise schema._fail(
+            "unit",
+            f"one {unit.name} may have {unit.max_rows} rows, which are not to be divided: name the "
+            "column of ids in PrivacyUnit(column=...).",
+        )
+    if unit.column is None:
+        return divide(table, None, rule)
+    if unit.column not in names:
+        raise schema._fail("unit", "its column is not in the table.")
+    return divide(table, (unit.column, partial(_read_cells, unit.column, np.asarray)), rule)
 
 
 def _names(table: Any) -> list[Any]:
