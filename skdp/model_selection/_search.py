@@ -81,7 +81,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows, or for a pipeline of a schema a table, whose columns of labels and ids are taken.
         y : array-like of shape (n_samples,)
             Labels.
         groups : array-like of shape (n_samples,), default=None

@@ -1,4 +1,4 @@
-"""A schema's pipeline splits whatever table it is given, and ids reach all that learns privately."""
+"""A schema's pipeline splits whatever table it is given, and ids reach every private step."""
 
 import pickle
 import warnings
@@ -230,7 +230,7 @@ def test_evaluations_take_labels_and_ids_from_the_table(frame, fitted, tmp_path)
     assert threshold.privacy_spent_.unit == "group"
     assert evaluation.evaluate(threshold, frame).privacy_spent_.unit == "group"
     for model, table in ((fitted, X.assign(id=ids)), (LogisticRegression().fit(X[["age"]], y), X)):
-        with pytest.raises(ValueError, match="requires y|must have the 1 columns"):
+        with pytest.raises(ValueError, match=r"requires y|must have the 1 columns"):
             evaluation.evaluate(model, table)
 
 
