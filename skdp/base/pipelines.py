@@ -14,6 +14,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.base.scikit_learn import is_private
 
+# Models inside models that are looked into for a schema.
+_DEEPEST = 9
 _CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
@@ -134,7 +136,14 @@ def who_needs_ids(estimator: Any) -> Iterator[tuple[str, str]]:
 
 def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
     """Return rows, labels and ids, by the schema that a model has, if it has one."""
-    while model is not None and not hasattr(model, "_take_apart"):
+    for _ in range(_DEEPEST):
+        if hasattr(model, "_take_apart"):
+            found: tuple[Any, Any, Any] = model._take_apart(X, y, groups)
+            return found
+        if isinstance(model, Pipeline):
+            model = next(
+                (step for _, step in model.steps if step not in (None, "passthrough")), None
+            )
         held = ("best_estimator_", "estimator_", "estimator")
-        model = next((getattr(model, name) for name in held if hasattr(model, name)), None)
-    return (X, y, groups) if model is None else model._take_apart(X, y, groups)
+        model = next((getattr(model, name) for name in held if hasattr(model, name)), model)
+    return X, y, groups

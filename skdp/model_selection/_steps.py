@@ -179,8 +179,17 @@ def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
             )
 
 
-def check_no_ids(names: Iterable[str], steps: tuple[PrivateStep, ...]) -> None:
+def check_no_ids(
+    estimator: Any, X: Any, names: Iterable[str], steps: tuple[PrivateStep, ...]
+) -> None:
     """Refuse ids that would reach single steps, which the plan takes to protect rows."""
+    for part in containers(estimator).values():
+        column = getattr(getattr(getattr(part, "schema", None), "unit", None), "column", None)
+        if column is not None and column in list(getattr(X, "columns", ())):
+            raise ValueError(
+                f"X has the column {column!r}, by whose ids a step would protect its rows: give "
+                "them to the search as groups=, or leave the column out."
+            )
     requests = [getattr(get_routing_for_object(step.estimator), "fit", None) for step in steps]
     asked = {getattr(each, "requests", {}).get("groups") for each in requests}
     if any(name.rpartition("__")[2] in {"groups", *asked} for name in names):

@@ -61,6 +61,12 @@ def in_memory(*given: Any) -> list[Any]:
     return Columns(*given).found
 
 
+def whole(X: Any) -> Any:
+    """Return a table of columns in memory, also one whose columns no source makes numbers of."""
+    of_columns = isinstance(X, BlockTable) and not isinstance(X, RowSource)
+    return X[: X.shape[0]] if of_columns else X
+
+
 def read_each(asked: Sequence[tuple[Read, Any]]) -> list[NDArray[Any]]:
     """Return what functions give for the rows of tables, of all that are computed at once.
 

@@ -263,7 +263,7 @@ def test_tables_without_a_schema_are_refused(stored):
     for model in (OperaSVC(**PUBLIC), RowNormClipper(), DPPCA(**PUBLIC)):
         with pytest.raises(TypeError, match="ParquetTable, whose columns a schema"):
             model.fit(X, y)
-    with pytest.raises(ValueError, match="requires y"):
+    with pytest.raises(SchemaError, match="column 'ill' is missing"):
         SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(X)
 
 

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
@@ -108,8 +109,11 @@ def test_arrays_and_other_schemas_are_fitted_as_ever(frame):
     assert rows[-1].privacy_spent_.unit == "row"
     by_id = schema.pipeline(PRIVATE, positions=True).fit(X, y, groups=frame["id"])
     assert by_id[-1].privacy_spent_.unit == "group"
+    for table in (frame[["age"]], frame[["age"]].assign(Ill="no")):
+        with pytest.raises(SchemaError, match="column 'ill' is missing"):
+            schema.pipeline(PRIVATE).fit(table)
     with pytest.raises(ValueError, match="requires y"):
-        schema.pipeline(PRIVATE).fit(frame[["age"]])
+        schema.pipeline(PRIVATE, positions=True).fit(X)
     no_ids = frame.drop(columns="id")
     with pytest.raises(SchemaError, match="unit: its column is not declared or not in"):
         SCHEMA.pipeline(PRIVATE).fit(no_ids)
@@ -235,7 +239,7 @@ def test_evaluations_take_labels_and_ids_from_the_table(frame, fitted, tmp_path)
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_private_searches_over_a_pipeline_take_a_table(frame, routed):
+def test_private_searches_over_a_pipeline_take_a_table(frame, routed, tmp_path):
     grid = {"operalogisticregression__alpha": [0.01, 0.1]}
     options = {"epsilon": 5.0, "method": "holdout", "random_state": 0}
     X, y, ids = SCHEMA.split(frame, groups=True)
@@ -245,7 +249,8 @@ def test_private_searches_over_a_pipeline_take_a_table(frame, routed):
             private.set_fit_request(groups=True)
         search = PrivateGridSearchCV(SCHEMA.pipeline(private), grid, **options)
         expected = clone(search).fit(X, y, groups=ids)
-        for given in ((frame,), (frame, y)):
+        tables = ((frame,), (frame, y), *([] if routed else [(parquet(frame, tmp_path),)]))
+        for given in tables:
             found = clone(search).fit(*given)
             assert found.privacy_spent_ == expected.privacy_spent_
             np.testing.assert_array_equal(
@@ -253,6 +258,24 @@ def test_private_searches_over_a_pipeline_take_a_table(frame, routed):
             )
     assert expected.privacy_spent_.unit == "group"
     assert PrivateEvaluation().evaluate(found, frame).privacy_spent_.unit == "group"
+
+
+def test_searches_refuse_ids_that_single_candidates_would_find(frame):
+    """They would protect patients, where the search has planned for rows."""
+    X, y, ids = SCHEMA.split(frame, groups=True)
+    whole = SCHEMA.pipeline(OperaLogisticRegression())
+    options = {"epsilon": 5.0, "method": "holdout", "random_state": 0}
+    around = make_pipeline(whole)
+    assert PrivateGridSearchCV(around, {}, **options).fit(frame).privacy_spent_.unit == "group"
+    behind = make_pipeline(FunctionTransformer(), whole)
+    with BudgetAccountant(9.0, 0.1) as budget:
+        for given in ((frame, y), (X, y)):
+            search = PrivateGridSearchCV(behind, {}, **options)
+            if given[0] is frame:
+                with pytest.raises(ValueError, match="X has the column 'id'"):
+                    search.fit(*given)
+                assert not budget.entries()
+        assert search.fit(X, y, groups=ids).privacy_spent_.unit == "group"
 
 
 def test_searches_inside_and_around_a_pipeline_protect_patients(frame):

@@ -25,6 +25,7 @@ from skdp.preprocessing.schema.frames import (
     column_arrays,
     column_dtypes,
     refuse_container,
+    refuse_no_label,
     rows_as_array,
     split_table,
     warn_without_ids,
@@ -327,6 +328,12 @@ class SchemaPipeline(Pipeline):
         if not keys:
             wanted = groups is not None
             X, y, groups = self._take_apart(X, y, groups)
+            if (
+                y is None
+                and self.schema is not None
+                and (is_classifier(self) or is_regressor(self))
+            ):
+                refuse_no_label(self.schema, X)
             return X, y, params if groups is None else {**params, **self._hand_on(groups, wanted)}
         named, whole = {key.removesuffix("__groups") for key in keys}, y is None
         missed = [name for name, _ in who_needs_ids(self) if name not in named]

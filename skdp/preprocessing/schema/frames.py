@@ -205,6 +205,12 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
     return divide(table, (unit.column, partial(_read_cells, unit.column, np.asarray)), rule)
 
 
+def refuse_no_label(schema: Any, table: Any) -> None:
+    """Refuse a table of named columns without that of the label, which was not given either."""
+    if schema.label is not None and _names(table):
+        check_frame(schema, table, label=True)
+
+
 def _names(table: Any) -> list[Any]:
     """Return the names of a table's columns; none of what is no table of named columns."""
     named = hasattr(table, "columns") and hasattr(table, "dtypes")

@@ -228,8 +228,9 @@ class PrivacyUnit(SchemaPart):
         Public bound on the number of rows of one unit, for guarantees of what protects one row.
         Fits that are given its ids as ``groups=`` protect all rows of a unit and need no bound.
     column : str or None, default=None
-        The column that names the unit, such as a patient's number; never a feature. Its ids are
-        what ``TableSchema.split(frame, groups=True)`` returns last.
+        The column that names the unit, such as a patient's number; never a feature. Fits and
+        evaluations of whole tables protect all rows of each of its ids, and
+        ``TableSchema.split(frame, groups=True)`` returns the ids last.
     description : str, default=""
         Why the bound holds.
 

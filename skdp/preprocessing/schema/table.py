@@ -313,10 +313,10 @@ class TableSchema(TableDescription):
         Notes
         -----
         Numbers of units in each half count as public. One unit's rows are in one half: a release
-        of each protects it as the one with the larger epsilon does, if a replaced unit keeps its id, or a unit is
-        added or removed (:ref:`Theorem 6 of units <units-6>`). That of another id may move to the
-        other side, and no guarantee hides the new numbers. A row that goes by its number keeps it
-        under replace-one; a row that is removed leaves its place empty.
+        of each protects it as the one with the larger epsilon does, if a replaced unit keeps its
+        id, or a unit is added or removed (:ref:`Theorem 6 of units <units-6>`). A unit of another
+        id may move to the other side, and no guarantee hides the new numbers. A row that goes by
+        its number keeps it under replace-one; a row that is removed leaves its place empty.
 
         Examples
         --------
