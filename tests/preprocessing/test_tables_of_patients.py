@@ -159,6 +159,8 @@ def test_ids_that_would_not_reach_a_private_step_are_refused_before_a_charge(fra
                 )
         with pytest.raises(ValueError, match="and ids for all steps"):
             SCHEMA.pipeline(PRIVATE).fit(frame, operalogisticregression__groups=ids)
+        with pytest.raises(ValueError, match="given gridsearchcv__groups, and ids for all"):
+            SCHEMA.pipeline(search).fit(frame, y, gridsearchcv__groups=ids)  # to the splitter only
         with pytest.raises(ValueError, match="which no step takes"):
             SCHEMA.pipeline(LogisticRegression()).fit(X, y, groups=ids)
     assert not budget.entries()

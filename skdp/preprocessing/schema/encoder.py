@@ -328,15 +328,11 @@ class SchemaPipeline(Pipeline):
         if not keys:
             wanted = groups is not None
             X, y, groups = self._take_apart(X, y, groups)
-            if (
-                y is None
-                and self.schema is not None
-                and (is_classifier(self) or is_regressor(self))
-            ):
+            if y is None and (is_classifier(self) or is_regressor(self)):
                 refuse_no_label(self.schema, X)
             return X, y, params if groups is None else {**params, **self._hand_on(groups, wanted)}
         named, whole = {key.removesuffix("__groups") for key in keys}, y is None
-        missed = [name for name, _ in who_needs_ids(self) if name not in named]
+        missed = [name for name, why in who_needs_ids(self) if why or name not in named]
         X, y, ids = split_table(self.schema, X, y)
         if groups is not None or (ids is not None and (missed or whole)):
             raise ValueError(

@@ -207,7 +207,7 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
 
 def refuse_no_label(schema: Any, table: Any) -> None:
     """Refuse a table of named columns without that of the label, which was not given either."""
-    if schema.label is not None and _names(table):
+    if schema is not None and schema.label is not None and _names(table):
         check_frame(schema, table, label=True)
 
 
