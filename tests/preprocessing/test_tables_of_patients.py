@@ -114,6 +114,10 @@ def test_arrays_and_other_schemas_are_fitted_as_ever(frame):
             schema.pipeline(PRIVATE).fit(table)
     with pytest.raises(ValueError, match="requires y"):
         schema.pipeline(PRIVATE, positions=True).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TypeError, match="lazy; collect it first"):
+            SCHEMA.pipeline(PRIVATE).fit(polars.from_pandas(frame).lazy())
     no_ids = frame.drop(columns="id")
     with pytest.raises(SchemaError, match="unit: its column is not declared or not in"):
         SCHEMA.pipeline(PRIVATE).fit(no_ids)
@@ -219,7 +223,8 @@ def test_fitted_pipelines_take_tables_with_other_columns(frame, fitted, tmp_path
         for method in ("predict", "predict_proba", "decision_function"):
             expected = getattr(fitted, method)(X)
             np.testing.assert_array_equal(getattr(fitted, method)(table), expected)
-    for given in ((frame,), (frame, y), (polars.from_pandas(frame),), (parquet(frame, tmp_path),)):
+    no_ids = frame.drop(columns="id")
+    for given in ((frame,), (frame, y), (no_ids,), (no_ids, y), (parquet(frame, tmp_path),)):
         assert fitted.score(*given) == fitted.score(X, y)
 
 
@@ -232,6 +237,8 @@ def test_evaluations_take_labels_and_ids_from_the_table(frame, fitted, tmp_path)
     for model in (fitted, FrozenEstimator(fitted)):
         for given in tables:
             assert repr(evaluation.evaluate(model, *given)) == repr(expected)
+    with pytest.raises(SchemaError, match="or give groups=ids"):
+        evaluation.evaluate(fitted, frame.drop(columns="id"))
     threshold = PrivateThreshold(FrozenEstimator(fitted)).fit(frame)
     assert threshold.privacy_spent_.unit == "group"
     assert evaluation.evaluate(threshold, frame).privacy_spent_.unit == "group"

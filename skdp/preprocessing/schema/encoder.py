@@ -317,7 +317,7 @@ class SchemaPipeline(Pipeline):
     @available_if(lambda self: callable(super().score))
     def score(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Return the score without noise, which is private; None for `y` is the label's column."""
-        X, y, _ = split_table(self.schema, X, y)
+        X, y, _ = split_table(self.schema, X, y, groups=False)  # which need not be there
         return super().score(X, y, **params)
 
     def _given(
@@ -327,9 +327,7 @@ class SchemaPipeline(Pipeline):
         keys = [key for key in params if key.endswith("__groups")]
         if not keys:
             wanted = groups is not None
-            X, y, groups = self._take_apart(X, y, groups)
-            if y is None and (is_classifier(self) or is_regressor(self)):
-                refuse_no_label(self.schema, X)
+            X, y, groups = self._take_apart(X, y, groups, is_classifier(self) or is_regressor(self))
             return X, y, params if groups is None else {**params, **self._hand_on(groups, wanted)}
         named, whole = {key.removesuffix("__groups") for key in keys}, y is None
         missed = [name for name, why in who_needs_ids(self) if why or name not in named]
@@ -343,9 +341,13 @@ class SchemaPipeline(Pipeline):
             warn_without_ids(self.schema)
         return X, y, params
 
-    def _take_apart(self, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+    def _take_apart(
+        self, X: Any, y: Any, groups: Any, needs_label: bool = False
+    ) -> tuple[Any, Any, Any]:
         """Return features, labels and ids, and warn if rows of one unit would be strangers."""
         X, y, groups = split_table(self.schema, X, y, groups)
+        if needs_label and y is None:
+            refuse_no_label(self.schema, X)
         if groups is None:
             warn_without_ids(self.schema)
         return X, y, groups

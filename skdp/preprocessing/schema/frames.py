@@ -158,7 +158,9 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
         raise schema._fail("label", "is not described, so that there is nothing to split off.")
     check_frame(schema, frame, label=True)
     if groups and schema.unit.column not in list(frame.columns):
-        raise schema._fail("unit", "its column is not declared or not in the table.")
+        raise schema._fail(
+            "unit", "its column is not declared or not in the table: add it, or give groups=ids."
+        )
     wanted = [(schema.label.name, schema.label.encode)]
     if groups:
         wanted.append((str(schema.unit.column), np.asarray))
@@ -207,14 +209,16 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
 
 def refuse_no_label(schema: Any, table: Any) -> None:
     """Refuse a table of named columns without that of the label, which was not given either."""
-    if schema is not None and schema.label is not None and _names(table):
+    named = hasattr(type(table), "columns") or _names(table)
+    if schema is not None and schema.label is not None and named:
         check_frame(schema, table, label=True)
 
 
 def _names(table: Any) -> list[Any]:
     """Return the names of a table's columns; none of what is no table of named columns."""
-    named = hasattr(table, "columns") and hasattr(table, "dtypes")
-    return list(table.columns) if named and not hasattr(type(table), "collect") else []
+    if hasattr(type(table), "collect"):  # a lazy one would be asked for them
+        return []
+    return list(table.columns) if hasattr(table, "columns") and hasattr(table, "dtypes") else []
 
 
 def warn_without_ids(schema: Any) -> None:
