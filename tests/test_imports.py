@@ -18,8 +18,8 @@ PACKAGE = Path(skdp.__file__).parent
 _LAYERS = """\
 exceptions:
 base.parameters:
-base.pipelines:
 base.scikit_learn:
+base.pipelines: base.scikit_learn
 running:
 threads:
 accounting: exceptions base.parameters

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from inspect import signature
 from typing import Any, NamedTuple
 
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 
+from skdp.base.scikit_learn import is_private
+
+# Models inside models that are looked into for a schema.
+_DEEPEST = 9
 _CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
@@ -90,3 +98,52 @@ def only_parameter(estimator: Any, name: str) -> tuple[str, Any] | None:
     inside: Callable[[], dict[str, Any]] = getattr(estimator, "get_params", dict)
     found = [pair for pair in inside().items() if pair[0].rpartition("__")[2] == name]
     return found[0] if len(found) == 1 else None
+
+
+def is_routed() -> bool:
+    """Tell whether scikit-learn passes metadata on by what each step requests."""
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def takes_ids(step: Any) -> bool:
+    """Tell whether a step's fit takes ids, and is given those that are handed on."""
+    takes = "groups" in signature(step.fit).parameters
+    if takes and is_routed():
+        return bool(get_routing_for_object(step).consumes("fit", {"groups"}))
+    return takes
+
+
+def out_of_reach(estimator: Any) -> tuple[str, ...]:
+    """Return the prefixes of steps that parameters of fit reach by metadata routing alone."""
+    others = [
+        name for name, part in containers(estimator).items() if not isinstance(part, Pipeline)
+    ]
+    return () if is_routed() else tuple(f"{name}__" if name else "" for name in others)
+
+
+def who_needs_ids(estimator: Any) -> Iterator[tuple[str, str]]:
+    """Yield the name of each step that learns privately, and why ids do not reach it, if so."""
+    closed = out_of_reach(estimator)
+    for name, step, _ in walk(estimator):
+        if is_private(step):
+            reached = takes_ids(step) and not name.startswith(closed)
+            yield name, "" if reached else f"step {name!r}, {type(step).__name__}"
+        elif type(step) is not FrozenEstimator and hasattr(step, "get_params"):
+            inside = step.get_params(deep=True).values()
+            if any(is_private(part) and not isinstance(part, type) for part in inside):
+                yield name, f"what step {name!r}, {type(step).__name__}, fits inside"
+
+
+def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+    """Return rows, labels and ids, by the schema that a model has, if it has one."""
+    for _ in range(_DEEPEST):
+        if hasattr(model, "_take_apart"):
+            found: tuple[Any, Any, Any] = model._take_apart(X, y, groups)
+            return found
+        if isinstance(model, Pipeline):
+            model = next(
+                (step for _, step in model.steps if step not in (None, "passthrough")), None
+            )
+        held = ("best_estimator_", "estimator_", "estimator")
+        model = next((getattr(model, name) for name in held if hasattr(model, name)), model)
+    return X, y, groups

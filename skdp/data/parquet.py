@@ -122,7 +122,8 @@ class ParquetTable(BlockTable):
         if isinstance(key, str) or not all(isinstance(name, str) for name in key):
             raise TypeError(
                 "a Parquet table gives columns by a list of names, and rows by slices alone. To "
-                "split its rows, encode it first: schema.preprocessor().fit_transform(table)."
+                "split its rows, take schema.split_holdout(table, share, seed), or encode it: "
+                "schema.preprocessor().fit_transform(table)."
             )
         return type(self)(self._paths, key, self._seal)
 

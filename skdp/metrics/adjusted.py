@@ -77,7 +77,7 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
     _method = ".fit"
     _calibrates = False
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn the adjustment from rows, under differential privacy.
 
         Parameters
@@ -85,10 +85,12 @@ class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
         X : array, frame or sparse matrix of shape (n_samples, n_features)
             Private rows, as the model takes them. Rows that the model was not fitted on tell what
             it does to new ones.
-        y : array of shape (n_samples,)
-            Their labels, all of the model's classes.
+        y : array of shape (n_samples,) or None, default=None
+            Their labels, all of the model's classes. None takes the column of the label, for a
+            pipeline of a schema.
         groups : array of shape (n_samples,) or None, default=None
-            The id of the person that each row belongs to; then persons are protected.
+            The id of the person that each row belongs to; then persons are protected. None takes
+            the column of ids, for a pipeline of a schema, where the table has it.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import Auto, DeclaredParameters, check_integer, parameter
-from skdp.base.pipelines import first_step
+from skdp.base.pipelines import first_step, take_apart
 from skdp.base.scikit_learn import BaseEstimator, columns_of, responds
 from skdp.budget.charging import ChargesBudget
 from skdp.exceptions import RowsChangedError
@@ -211,9 +211,15 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         """Check model, shapes, labels and subgroups; the model is tried on made-up rows."""
         model = params["model"]
+        X, y, groups = take_apart(model, X, y, params["groups"])
         _check_model(model, X)
         about, ask = self._about(model)
-        beside = y, params["subgroups"], params["groups"]
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
+                "labels, or a table with the label's column and a pipeline of its schema."
+            )
+        beside = y, params["subgroups"], groups
         where, columns = taken_for_granted(X, *beside), Columns(*beside)
         X = columns.seal(X)
         y, subgroups, groups = columns.found

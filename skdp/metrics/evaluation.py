@@ -161,7 +161,7 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
     _released = ("noisy counts of scores by label", "all figures that follow from them")
 
     def evaluate(
-        self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
+        self, model: Any, X: Any, y: Any = None, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateEvaluationResult:
         """Charge the budget, score the rows, and release.
 
@@ -171,13 +171,16 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
             With ``predict_proba``, or else ``decision_function``, whose margins m count as scores
             1 / (1 + e^-m). It is public: fitted privately, or on other rows.
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            The private rows, as the model takes them.
-        y : array of shape (n_samples,)
-            Their labels, all of the label set.
+            The private rows, as the model takes them; for a pipeline of a schema also a table with
+            other columns of that.
+        y : array of shape (n_samples,) or None, default=None
+            Their labels, all of the label set. None takes the column of the label, for a pipeline
+            of a schema.
         subgroups : array of shape (n_samples,) or None, default=None
             The subgroup of each row, where the evaluation declares subgroups.
         groups : array of shape (n_samples,) or None, default=None
-            The id of the person that each row belongs to. Then persons are protected, with all
+            The id of the person that each row belongs to; None takes the column of ids, for a
+            pipeline of a schema, where the table has it. Then persons are protected, with all
             their rows, figures are means over persons, and n is the number of persons.
 
         Returns

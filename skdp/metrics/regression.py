@@ -96,7 +96,7 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     _released = ("noisy sums and counts of errors and targets", "all figures that follow from them")
 
     def evaluate(
-        self, model: Any, X: Any, y: Any, *, subgroups: Any = None, groups: Any = None
+        self, model: Any, X: Any, y: Any = None, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateRegressionResult:
         """Charge the budget, predict the rows, and release.
 
@@ -105,11 +105,17 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
         model : fitted regressor
             With `predict`. It is public: fitted privately, or on other rows.
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            The private rows, as the model takes them.
-        y : array of shape (n_samples,)
-            Their targets, finite numbers.
-        subgroups, groups
-            As for `PrivateEvaluation.evaluate`.
+            The private rows, as the model takes them; for a pipeline of a schema also a table with
+            other columns of that.
+        y : array of shape (n_samples,) or None, default=None
+            Their targets, finite numbers. None takes the column of the label, for a pipeline of a
+            schema.
+        subgroups : array of shape (n_samples,) or None, default=None
+            The subgroup of each row, where the evaluation declares subgroups.
+        groups : array of shape (n_samples,) or None, default=None
+            The id of the person that each row belongs to; None takes the column of ids, for a
+            pipeline of a schema, where the table has it. Then persons are protected, with all
+            their rows, figures are of means over persons, and n is the number of persons.
 
         Returns
         -------

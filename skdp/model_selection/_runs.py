@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 
-from skdp.base.pipelines import containers, walk
+from skdp.base.pipelines import containers, is_routed, walk
 from skdp.base.scikit_learn import is_private
 from skdp.exceptions import SkdpError
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.model_selection._scoring import RowScorer
-from skdp.model_selection._steps import Escrow, Fit, PrivateStep, is_routed, parts_of, set_known
+from skdp.model_selection._steps import Escrow, Fit, PrivateStep, parts_of, set_known
 from skdp.running import around_runs
 from skdp.tables.inputs import (
     check_indices,

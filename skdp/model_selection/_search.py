@@ -15,6 +15,7 @@ from sklearn.utils.parallel import Parallel
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real
+from skdp.base.pipelines import containers, is_routed, take_apart
 from skdp.base.scikit_learn import responds
 from skdp.estimators.labels import encode_labels, read_numbers
 from skdp.fitting import FRAMES_ABOVE, FitProgress
@@ -42,12 +43,11 @@ from skdp.model_selection._steps import (
     check_first_steps,
     check_no_ids,
     check_units,
-    is_routed,
     private_steps,
     refuse_searched,
 )
 from skdp.tables.inputs import known_bound, warn_of_unbounded_rows
-from skdp.tables.places import in_memory, taken_for_granted
+from skdp.tables.places import in_memory, taken_for_granted, whole
 from skdp.tables.records import describe
 from skdp.tables.units import units_of
 
@@ -82,7 +82,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows, or for a pipeline of a schema a table, whose columns of labels and ids are taken.
         y : array-like of shape (n_samples,)
             Labels.
         groups : array-like of shape (n_samples,), default=None
@@ -157,6 +157,10 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     # The order of a fit.
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Table:
+        X, y, groups = take_apart(self.estimator, X, y, params.get("groups"))
+        params = params if groups is None else {**params, "groups": groups}
+        if any(hasattr(part, "_take_apart") for part in containers(self.estimator).values()):
+            X = whole(X)
         assumptions = taken_for_granted(X, y, *params.values())
         X, y, *columns = in_memory(X, y, *params.values())  # each run copies its rows
         params = dict(zip(params, columns, strict=True))
@@ -172,7 +176,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             if groups is not None:
                 check_units(candidate.estimator, candidate.steps)
             else:
-                check_no_ids(fit_params, candidate.steps)
+                check_no_ids(candidate.estimator, X, fit_params, candidate.steps)
         check_first_steps((candidate.estimator for candidate in candidates), X)
         parts = self._parts(records.n_rows, public.spawn("parts"))
         self._warn_of_norm(X, candidates)

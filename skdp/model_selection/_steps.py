@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,14 +9,12 @@ from numbers import Real
 from typing import Any
 
 import joblib
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
 from skdp.accounting.analysis import costs_no_more, with_noise
-from skdp.base.pipelines import containers, first_step, walk
+from skdp.base.pipelines import containers, first_step, out_of_reach, takes_ids, walk
 from skdp.budget.planning import ask_plan
 from skdp.exceptions import BudgetExceededError, CalibrationError, SkdpError
 from skdp.reporting.steps import classify_step
@@ -165,24 +162,16 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
     return tuple(steps)
 
 
-def is_routed() -> bool:
-    """Tell whether scikit-learn passes metadata on by what each step requests."""
-    return bool(get_config()["enable_metadata_routing"])
-
-
 def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
     """Refuse a candidate of which a private step would not be told whose rows are whose."""
-    others = [part for part in containers(estimator).values() if not isinstance(part, Pipeline)]
-    if others and not is_routed():
+    closed = out_of_reach(estimator)
+    if closed and any(step.name.startswith(closed) for step in steps):
         raise ValueError(
             "groups= reaches the steps of a ColumnTransformer or FeatureUnion by metadata routing "
             "only: sklearn.set_config(enable_metadata_routing=True)."
         )
     for step in steps:
-        takes = "groups" in inspect.signature(step.estimator.fit).parameters
-        if takes and is_routed():
-            takes = bool(get_routing_for_object(step.estimator).consumes("fit", {"groups"}))
-        if not takes:
+        if not takes_ids(step.estimator):
             raise ValueError(
                 f"{step.label} would take each row for a unit, while the search was given groups=: "
                 "its fit must take groups and, with metadata routing, request them by "
@@ -190,8 +179,17 @@ def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
             )
 
 
-def check_no_ids(names: Iterable[str], steps: tuple[PrivateStep, ...]) -> None:
+def check_no_ids(
+    estimator: Any, X: Any, names: Iterable[str], steps: tuple[PrivateStep, ...]
+) -> None:
     """Refuse ids that would reach single steps, which the plan takes to protect rows."""
+    for part in containers(estimator).values():
+        column = getattr(getattr(getattr(part, "schema", None), "unit", None), "column", None)
+        if column is not None and column in list(getattr(X, "columns", ())):
+            raise ValueError(
+                f"X has the column {column!r}, by whose ids a step would protect its rows: give "
+                "them to the search as groups=, or leave the column out."
+            )
     requests = [getattr(get_routing_for_object(step.estimator), "fit", None) for step in steps]
     asked = {getattr(each, "requests", {}).get("groups") for each in requests}
     if any(name.rpartition("__")[2] in {"groups", *asked} for name in names):

@@ -178,6 +178,39 @@ def sealed(X: Any, digester: Digester, known: Sequence[Any], names: list[str] | 
     return found
 
 
+def sealed_as_it_is(X: Any) -> Any:
+    """Return a frame whose partitions are compared, when computed, with what they are now."""
+    digester = Digester()
+    (found,) = ask_each([(functools.partial(know, digester), X)])
+    return sealed(X, digester, [(None, 0) if part is None else part for part in found])
+
+
+def divided(X: Any, read: Any, rule: Any) -> tuple[Any, Any]:
+    """Return the rows of a frame that a rule does not hold out, and those that it does.
+
+    By ids that a function reads, or by the numbers of rows of a frame that is sealed.
+    """
+    import dask.dataframe
+
+    sizes = getattr(X, SIZES, [0] * X.npartitions)
+    starts = np.cumsum([0, *sizes])[:-1].tolist()
+    numbers = dask.dataframe.from_map(_numbered, starts, meta=_numbered(0))
+    sides = [functools.partial(_is_on, read, rule, held) for held in (False, True)]
+    options = {"meta": X._meta, "align_dataframes": False}
+    kept, out = (dask.dataframe.map_partitions(_side, X, numbers, own, **options) for own in sides)
+    return kept, out
+
+
+def _is_on(read: Any, rule: Any, held: bool, part: Any, start: int) -> Any:
+    """Tell of the rows of a part, of which the first has a number, whether a side is theirs."""
+    own = rule.of_numbers(start, start + len(part)) if read is None else rule.of_ids(read(part))
+    return own == held
+
+
+def _side(part: Any, number: Any, is_on: Any) -> Any:
+    return part[is_on(part, int(number["number"].iloc[0]))] if len(part) else part
+
+
 class _Seal:
     """What parts are to be; no part of it is in the text that stands for it."""
 

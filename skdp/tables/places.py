@@ -18,7 +18,8 @@ from skdp.tables import _dask_tables as of_dask
 from skdp.tables._dask_tables import is_dask_array, is_of_dask
 from skdp.tables._partitions import dask_rows
 from skdp.tables.digests import Digester
-from skdp.tables.row_sources import BlockTable, RowSource, in_blocks, source_of
+from skdp.tables.row_sources import BlockTable, ChosenTable, RowSource, in_blocks, source_of
+from skdp.tables.units import HoldoutRule
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Read = Callable[[Any], NDArray[Any]]
@@ -60,6 +61,12 @@ def in_memory(*given: Any) -> list[Any]:
     return Columns(*given).found
 
 
+def whole(X: Any) -> Any:
+    """Return a table of columns in memory, also one whose columns no source makes numbers of."""
+    of_columns = isinstance(X, BlockTable) and not isinstance(X, RowSource)
+    return X[: X.shape[0]] if of_columns else X
+
+
 def read_each(asked: Sequence[tuple[Read, Any]]) -> list[NDArray[Any]]:
     """Return what functions give for the rows of tables, of all that are computed at once.
 
@@ -95,6 +102,35 @@ def split_columns(
     known, *parts = zip(*(empty if part is None else part for part in found), strict=True)
     cells = [_joined(own, read, frame) for own, read in zip(parts, functions, strict=True)]
     return of_dask.sealed(frame, digester, known, features), cells
+
+
+def divide(table: Any, ids: tuple[str, Read] | None, rule: HoldoutRule) -> tuple[Any, Any]:
+    """Return the rows of a table that a rule does not hold out, and those that it does.
+
+    Rows go by what a function reads in the column of ids, or by their numbers.
+    """
+    if ids is None and is_of_dask(table):
+        table = of_dask.sealed_as_it_is(table)
+    if ids is None:
+        held = rule.of_numbers(0, counted(table).shape[0])
+    else:
+        (given,) = read_each([(partial(in_blocks, ids[1]), table[[ids[0]]])])
+        held = rule.of_ids(given)
+    if held.all() or not held.any():
+        raise ValueError(
+            "split_holdout would leave one half without rows: give another share, or another seed. "
+            "A half is divided again by a seed of its own."
+        )
+    if is_of_dask(table):
+        return of_dask.divided(table, None if ids is None else ids[1], rule)
+    kept, out = (_rows_of(table, np.flatnonzero(side)) for side in (~held, held))
+    return kept, out
+
+
+def _rows_of(table: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(table, BlockTable):
+        return ChosenTable(table, rows)
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 def _read_all(digester: Digester, functions: Sequence[Read], part: Any) -> Any:

@@ -251,6 +251,35 @@ class ChosenRows(RowSource):
         return self._source.take(rows[order])[np.argsort(order)]
 
 
+class ChosenTable(BlockTable):
+    """Rows of another table of columns by their ascending numbers, read in one pass over it."""
+
+    def __init__(self, source: Any, rows: Index) -> None:
+        self._source, self._rows = source, rows
+        self.columns, self.dtypes = source.columns, source.dtypes
+        self.row_bytes, self.assumptions = source.row_bytes, source.assumptions
+        self.shape = (rows.size, source.shape[1])
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a slice of rows as a frame, or a table of the columns of a list of names."""
+        if isinstance(key, slice):
+            return super().__getitem__(key)
+        return type(self)(self._source[key], self._rows)
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return rows ``start`` to ``stop`` as a frame; the source goes on where it has ended."""
+        from pandas import concat
+
+        at, found = int(self._rows[start - 1]) + 1 if 0 < start < stop else 0, []
+        while start < stop:
+            end = min(at + self._source.block_rows, int(self._rows[stop - 1]) + 1)
+            last = int(np.searchsorted(self._rows, end))
+            if start < last:
+                found.append(self._source.read(at, end).take(self._rows[start:last] - at))
+            at, start = end, last
+        return concat(found, ignore_index=True) if found else self._source.read(0, 0)
+
+
 class MappedRows(RowSource):
     """Rows of an array or a CSR matrix in files that are mapped into memory.
 

@@ -8,6 +8,7 @@ there are, which is private.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import unicodedata
 from collections.abc import Iterable
@@ -128,6 +129,41 @@ class LotsOfUnits:
     def draw(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Draw the lots of `steps` steps, each with all rows of its units."""
         return self._units.rows_of(*self._sampler.draw(steps))
+
+
+@dataclass(frozen=True)
+class HoldoutRule:
+    """Who is held out: a function of an id, or of a row's number, and of two public numbers.
+
+    It is never to change: whoever was held out of one table is to be held out of the next.
+    """
+
+    share: float
+    seed: int
+
+    def of_ids(self, ids: Any) -> NDArray[np.bool_]:
+        """Tell of each row whether it is held out, by its id."""
+        units = units_of(ids)
+        # As text: a file of texts and one of numbers may hold the same people.
+        return self._are_held([self._digest(f"id {own}", 8) for own in units.ids])[units.codes]
+
+    def of_numbers(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Tell of rows ``start`` to ``stop`` whether they are held out, by their numbers."""
+        first = start // 8
+        words = [self._digest(f"rows {k}", 64) for k in range(first, -(-stop // 8))]
+        return self._are_held(words)[start - 8 * first : stop - 8 * first]
+
+    @cached_property
+    def _key(self) -> bytes:
+        return hashlib.blake2b(str(self.seed).encode(), digest_size=32).digest()
+
+    def _digest(self, text: str, size: int) -> bytes:
+        given = text.encode(errors="surrogatepass")
+        person = b"skdp holdout"  # of this use alone
+        return hashlib.blake2b(given, digest_size=size, key=self._key, person=person).digest()
+
+    def _are_held(self, words: list[bytes]) -> NDArray[np.bool_]:
+        return np.frombuffer(b"".join(words), "<u8") < np.uint64(int(self.share * 2.0**64))
 
 
 def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Units:

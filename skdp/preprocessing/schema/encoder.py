@@ -7,18 +7,18 @@ import reprlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from inspect import signature
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base.parameters import PlainParameters
-from skdp.base.pipelines import behind_others
+from skdp.base.pipelines import behind_others, is_routed, who_needs_ids
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import (
@@ -33,7 +33,10 @@ from skdp.preprocessing.schema.frames import (
     column_arrays,
     column_dtypes,
     refuse_container,
+    refuse_no_label,
     rows_as_array,
+    split_table,
+    warn_without_ids,
 )
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.preprocessing.schema.lists import KINDS
@@ -319,11 +322,15 @@ class SchemaPreprocessor(ColumnTransformer):
 
 
 class SchemaPipeline(Pipeline):
-    """A `Pipeline` that takes labels and ids of a table on disk from the schema's columns."""
+    """A `Pipeline` that takes features, labels and ids of a table from the schema's columns."""
 
     # As above: what it is beside its base decides about labels and ids alone.
     _learns_from_rows = False
     _only_checks_tables = True
+    # With metadata routing steps ask for ids, and the pipeline has none to ask for.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}
+    __metadata_request__fit_transform: ClassVar[dict[str, str]] = {"groups": UNUSED}
+    __metadata_request__fit_predict: ClassVar[dict[str, str]] = {"groups": UNUSED}
 
     def __init__(
         self,
@@ -337,23 +344,12 @@ class SchemaPipeline(Pipeline):
         super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
         self.schema = schema
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit on rows, or on a table on disk that is split as `TableSchema.split` does.
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
+        """Fit on a table with the schema's columns, or on features, labels and ids.
 
-        Frames are to be split before: whatever scores what it fits needs their labels as well.
+        Ids, of groups= or the unit's column, go to each step that learns privately, or fit refuses.
         """
-        if y is None and is_read_later(X) and self._has_label(X):
-            by_unit = self.schema.unit.column is not None
-            if params or (by_unit and not self._hands_on_ids()):
-                raise ValueError(
-                    "fit(table) takes labels and ids from the schema's columns, and hands them to "
-                    "one estimator behind the schema. Else say to whom they go: X, y, groups = "
-                    "schema.split(table, groups=True), and fit(X, y, <step>__groups=groups)."
-                )
-            X, y, *ids = self.schema.split(X, groups=by_unit)
-            routed = get_config()["enable_metadata_routing"]
-            key = "groups" if routed else f"{self.steps[-1][0]}__groups"
-            params = dict(zip([key], ids, strict=False))
+        X, y, params = self._given(X, y, groups, params)
         super().fit(X, y, **params)
         self._tell_meaning()
         return self
@@ -375,14 +371,75 @@ class SchemaPipeline(Pipeline):
         """What a privacy statement says of the tables that this one takes."""
         return _OTHERS if getattr(self.schema, "others", "raise") == "ignore" else ""
 
-    def _has_label(self, X: Any) -> bool:
-        label = getattr(self.schema, "label", None)
-        return label is not None and label.name in list(getattr(X, "columns", ()))
+    @available_if(lambda self: callable(super().fit_transform))
+    def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
+        """Fit as `fit` does, and return what the last step makes of the rows."""
+        X, y, params = self._given(X, y, groups, params)
+        return super().fit_transform(X, y, **params)
 
-    def _hands_on_ids(self) -> bool:
-        """Tell whether all that learns from rows is one step, whose fit takes ids."""
-        last = self.steps[-1][1]
-        return len(self.steps) == 2 and "groups" in signature(last.fit).parameters
+    @available_if(lambda self: callable(super().fit_predict))
+    def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
+        """Fit as `fit` does, and return what the last step predicts."""
+        X, y, params = self._given(X, y, groups, params)
+        return super().fit_predict(X, y, **params)
+
+    @available_if(lambda self: callable(super().score))
+    def score(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Return the score without noise, which is private; None for `y` is the label's column."""
+        X, y, _ = split_table(self.schema, X, y, groups=False)  # which need not be there
+        return super().score(X, y, **params)
+
+    def _given(
+        self, X: Any, y: Any, groups: Any, params: dict[str, Any]
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Return rows, labels, and what is handed to the fits of steps, ids among it."""
+        keys = [key for key in params if key.endswith("__groups")]
+        if not keys:
+            wanted = groups is not None
+            X, y, groups = self._take_apart(X, y, groups, is_classifier(self) or is_regressor(self))
+            return X, y, params if groups is None else {**params, **self._hand_on(groups, wanted)}
+        named, whole = {key.removesuffix("__groups") for key in keys}, y is None
+        missed = [name for name, why in who_needs_ids(self) if why or name not in named]
+        X, y, ids = split_table(self.schema, X, y)
+        if groups is not None or (ids is not None and (missed or whole)):
+            raise ValueError(
+                f"fit was given {', '.join(keys)}, and ids for all steps as well, by groups= or "
+                "the unit's column of the table: leave the former out."
+            )
+        if missed:
+            warn_without_ids(self.schema)
+        return X, y, params
+
+    def _take_apart(
+        self, X: Any, y: Any, groups: Any, needs_label: bool = False
+    ) -> tuple[Any, Any, Any]:
+        """Return features, labels and ids, and warn if rows of one unit would be strangers."""
+        X, y, groups = split_table(self.schema, X, y, groups)
+        if needs_label and y is None:
+            refuse_no_label(self.schema, X)
+        if groups is None:
+            warn_without_ids(self.schema)
+        return X, y, groups
+
+    def _hand_on(self, ids: Any, wanted: bool) -> dict[str, Any]:
+        """Return by which parameters ids reach all steps that learn privately, or refuse."""
+        needs = list(who_needs_ids(self))
+        if not needs and not wanted:  # nothing of it is private
+            return {}
+        if missed := [why for _, why in needs if why]:
+            remedy = (
+                "request them by set_fit_request(groups=True)"
+                if is_routed()
+                else "in a ColumnTransformer or FeatureUnion they need metadata routing"
+            )
+            raise ValueError(
+                f"ids do not reach {', '.join(missed)}, which would take each row for a record. "
+                f"Private steps have to take groups=: {remedy}. Of a search, take "
+                "skdp.model_selection.PrivateGridSearchCV, or put the pipeline into it."
+            )
+        if not needs and not is_routed():
+            raise ValueError("groups= was given, which no step takes: leave it out.")
+        return {"groups": ids} if is_routed() else {f"{name}__groups": ids for name, _ in needs}
 
 
 def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:

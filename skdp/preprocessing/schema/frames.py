@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skdp.base.parameters import ListedMissing, check_integer
+from skdp.base.parameters import ListedMissing, check_integer, check_real
+from skdp.fitting import frames_to_the_user
 from skdp.preprocessing.schema.base import (
     Column,
     FeatureColumn,
@@ -35,7 +36,8 @@ from skdp.preprocessing.schema.dates import PARTS, PARTS_OF_DAYS, DateColumn, Da
 from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
-from skdp.tables.places import split_columns
+from skdp.tables.places import divide, split_columns
+from skdp.tables.units import HoldoutRule
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
 _LAYOUT = (
@@ -197,13 +199,73 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
         raise schema._fail("label", "is not described, so that there is nothing to split off.")
     check_frame(schema, frame, label=True)
     if groups and schema.unit.column not in list(frame.columns):
-        raise schema._fail("unit", "its column is not declared or not in the table.")
+        raise schema._fail(
+            "unit", "its column is not declared or not in the table: add it, or give groups=ids."
+        )
     wanted = [(schema.label.name, schema.label.encode)]
     if groups:
         wanted.append((str(schema.unit.column), np.asarray))
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
     X, columns = split_columns(frame, schema.inputs, read)
     return X, *columns
+
+
+def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple[Any, Any, Any]:
+    """Return features, labels and ids: those that are not given from columns that a schema names.
+
+    Whatever has no such columns stays as it is.
+    """
+    names = [] if schema is None else _names(X)
+    if y is None and schema is not None and schema.label and schema.label.name in names:
+        by_unit = groups is None and schema.unit.column is not None
+        X, y, *ids = split_frame(schema, X, groups=by_unit)
+        return X, y, ids[0] if by_unit else groups
+    if names and set(names) > set(schema.features):
+        unit = schema.unit.column
+        if groups is not None or unit not in names:
+            return X[schema.features], y, groups
+        X, (groups,) = split_columns(
+            X, schema.features, [(unit, partial(_read_cells, unit, np.asarray))]
+        )
+    return X, y, groups
+
+
+def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Return a table's rows that are not held out, and those that are."""
+    check_real("share", share, above=0.0, below=1.0)
+    rule = HoldoutRule(float(share), check_integer("seed", seed))
+    names, unit = [name for name, _ in column_types(table)], schema.unit
+    if unit.column is None and unit.max_rows > 1:
+        raise schema._fail(
+            "unit",
+            f"one {unit.name} may have {unit.max_rows} rows, which are not to be divided: name the "
+            "column of ids in PrivacyUnit(column=...).",
+        )
+    if unit.column is None:
+        return divide(table, None, rule)
+    if unit.column not in names:
+        raise schema._fail("unit", "its column is not in the table.")
+    return divide(table, (unit.column, partial(_read_cells, unit.column, np.asarray)), rule)
+
+
+def refuse_no_label(schema: Any, table: Any) -> None:
+    """Refuse a table of named columns without that of the label, which was not given either."""
+    named = hasattr(type(table), "columns") or _names(table)
+    if schema is not None and schema.label is not None and named:
+        check_frame(schema, table, label=True)
+
+
+def _names(table: Any) -> list[Any]:
+    """Return the names of a table's columns; none of what is no table of named columns."""
+    if hasattr(type(table), "collect"):  # a lazy one would be asked for them
+        return []
+    return list(table.columns) if hasattr(table, "columns") and hasattr(table, "dtypes") else []
+
+
+def warn_without_ids(schema: Any) -> None:
+    """Warn of a use of rows without ids where a unit may have several."""
+    if schema is not None:
+        schema.unit.warn_of_rows(stacklevel=frames_to_the_user() + 1)
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:

@@ -228,8 +228,9 @@ class PrivacyUnit(SchemaPart):
         Public bound on the number of rows of one unit, for guarantees of what protects one row.
         Fits that are given its ids as ``groups=`` protect all rows of a unit and need no bound.
     column : str or None, default=None
-        The column that names the unit, such as a patient's number; never a feature. Its ids are
-        what ``TableSchema.split(frame, groups=True)`` returns last.
+        The column that names the unit, such as a patient's number; never a feature. Fits and
+        evaluations of whole tables protect all rows of each of its ids, and
+        ``TableSchema.split(frame, groups=True)`` returns the ids last.
     description : str, default=""
         Why the bound holds.
 
@@ -264,10 +265,11 @@ class PrivacyUnit(SchemaPart):
         """Warn if a unit may have several rows, where one row may be all that is protected."""
         if self.max_rows > 1:
             warnings.warn(
-                f"one {self.name} may have {self.max_rows} rows, while statistics, and fits "
-                "without groups=, protect one row. Give the ids to fit: X, y, groups = "
-                "schema.split(frame, groups=True). Else merge the rows of each, or read the "
-                "guarantee for groups (skdp.accounting.group_epsilon).",
+                f"one {self.name} may have {self.max_rows} rows, while statistics, and fits and "
+                "evaluations without ids, protect one row. Give ids: name their column in "
+                "PrivacyUnit(column=...) and fit on the whole table, or X, y, groups = "
+                "schema.split(frame, groups=True) and fit(X, y, groups=groups). Else merge the "
+                "rows of each, or read the guarantee for groups (skdp.accounting.group_epsilon).",
                 PrivacyWarning,
                 stacklevel=stacklevel,
             )

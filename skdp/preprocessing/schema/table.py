@@ -202,8 +202,10 @@ class TableSchema(TableDescription):
         Returns
         -------
         Pipeline
-            Ready to be fitted on ``schema.split(frame)``, or on a table on disk or one of Dask
-            alone: ``fit(table)`` takes labels from the label's column, and ids from the unit's.
+            ``fit(table)`` takes labels from the label's column, and ids from the unit's; so do
+            ``score(table)``, private searches over it, and evaluations. ``fit(X, y, groups=ids)``
+            hands ids to every step that learns privately, or is refused. Without ids it warns if
+            the unit may have several rows.
 
         Raises
         ------
@@ -220,7 +222,6 @@ class TableSchema(TableDescription):
         >>> model[-1].data_norm, model[-1].classes
         (1.0, [0, 1])
         """
-        self.unit.warn_of_rows(stacklevel=3)
         schema = self.with_encoding(encoding)
         if interactions is not None:
             schema = schema.replace(interactions=interactions)
@@ -292,6 +293,53 @@ class TableSchema(TableDescription):
         (['age'], True)
         """
         return frames.split_frame(self, frame, groups=groups)
+
+    def split_holdout(self, table: Any, share: float, seed: int) -> tuple[Any, Any]:
+        """Return a table's rows to fit on, and those that are held out, all of a unit together.
+
+        A unit goes to its side by a keyed hash of its id and the seed, whoever else is there, and
+        stays there in any later table. Without a column of ids each row goes by its number.
+
+        Parameters
+        ----------
+        table : DataFrame or ParquetTable
+            A pandas or polars frame, one of Dask, or a table on disk, see `skdp.data.open_parquet`.
+        share : float
+            Share of units that are held out, on average, in (0, 1).
+        seed : int
+            Public number, chosen before rows are looked at. A half is divided again by another.
+
+        Returns
+        -------
+        kept, held_out : tables of the same kind
+            The two halves; of a table on disk views, which read blocks.
+
+        Raises
+        ------
+        ValueError
+            If the column of ids is not in the table, or a unit may have several rows and no column
+            names their ids.
+
+        Notes
+        -----
+        Numbers of units in each half count as public. One unit's rows are in one half: a release
+        of each protects it as the one with the larger epsilon does, if a replaced unit keeps its
+        id, or a unit is added or removed (:ref:`Theorem 6 of units <units-6>`). A unit of another
+        id may move to the other side, and no guarantee hides the new numbers. A row that goes by
+        its number keeps it under replace-one; a row that is removed leaves its place empty.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import NumericColumn, PrivacyUnit, TableSchema
+        >>> unit = PrivacyUnit("patient", column="patient")
+        >>> schema = TableSchema([NumericColumn("age", 0, 120)], unit=unit)
+        >>> stays = pd.DataFrame({"patient": [1, 2, 3, 4] * 2, "age": range(8)})
+        >>> fit, look = schema.split_holdout(stays, 0.5, seed=0)
+        >>> set(fit["patient"]) & set(look["patient"])
+        set()
+        """
+        return frames.split_holdout(self, table, share, seed)
 
     def read_csv(self, path: Any, **options: Any) -> Any:
         """Read a table, each cell by the description of its column and by itself.
