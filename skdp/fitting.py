@@ -7,8 +7,6 @@ used. What their use returns is all that may be published.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,17 +27,18 @@ from skdp.base.parameters import (
     released,
 )
 from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
-from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.running import Caller, callers_of, warn_once
+from skdp.tables.inputs import note_fit
 from skdp.tables.records import Records
 
 # Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
 # decorator's.
 FRAMES_ABOVE = 2
 
-# At least this delta is warned of where n is private.
-_LARGE_DELTA = 1e-3
+# At least this delta is warned of where n is private, and fewer records where it is public.
+_LARGE_DELTA, _FEW_RECORDS = 1e-3, 10
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -119,12 +118,12 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
         raise
 
 
-def frames_to_the_user() -> int:
-    """Return how far above its caller the code lies that called the library, or scikit-learn."""
-    frame, frames = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):
-        frame, frames = frame.f_back, frames + 1
-    return frames
+def _warn_of(callers: list[Caller]) -> None:
+    """Warn of what leads to a fit and takes from rows what the fit does not pay for."""
+    if callers:  # else nothing loads what knows scikit-learn's classes
+        from skdp.reporting.leaks import warn_of_callers
+
+        warn_of_callers([caller.called for caller in callers])
 
 
 class PrivateRelease(ChargesBudget, ABC):
@@ -153,6 +152,9 @@ class PrivateRelease(ChargesBudget, ABC):
             records = self._read(X, y, params)
             plan = self._plan(records)
             self._warn_of_delta(records)
+            self._warn_of_few(records)
+            callers = callers_of(self)
+            _warn_of(callers)
             spent = self._spent(plan, records)
             progress = FitProgress(self, self._public_steps(plan))
             self._charge(spent, progress)
@@ -163,6 +165,8 @@ class PrivateRelease(ChargesBudget, ABC):
             records.check_rows()
         # What a model publishes before its last step fails is paid for.
         result = self._result(plan, records, released, spent)
+        for called, rows in (*callers, Caller(self, X)):
+            note_fit(called, rows)
         progress.end()
         return result
 
@@ -192,11 +196,18 @@ class PrivateRelease(ChargesBudget, ABC):
         if self.delta >= (_LARGE_DELTA if public is None else 1.0 / max(1, public)):
             least = "" if public is None else f"={1.0 / max(1, public):.3g}"
             where = "of most tables" if public is None else "of this table"
-            warnings.warn(
+            warn_once(
                 f"delta={self.delta:g} is not below 1/n{least} {where}: such a delta permits "
-                "publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=frames_to_the_user(),
+                "publishing whole rows at random. Choose delta well below 1/n."
+            )
+
+    def _warn_of_few(self, records: Any) -> None:
+        public = self._public_rows(records)
+        if self._relation == "replace-one" and public is not None and public < _FEW_RECORDS:
+            unit = "id" if records.by_unit else "row"
+            warn_once(
+                f"the table has {public} {unit}{'s' * (public != 1)}: noise that hides one of so "
+                f"few hides everything, and the budget is spent for nothing. Wait for more {unit}s."
             )
 
     def _public_rows(self, records: Any) -> int | None:

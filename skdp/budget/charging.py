@@ -16,6 +16,7 @@ from skdp.budget.config import get_config
 from skdp.budget.entries import BudgetEntry, is_recorded
 from skdp.budget.ledger.home import at_home
 from skdp.exceptions import BudgetExceededError, BudgetRequiredError
+from skdp.running import warn_once
 
 if TYPE_CHECKING:
     from skdp.budget.desk import Desk
@@ -377,6 +378,12 @@ def charge(
                 "skdp.config_context(require_budget=False) lets uncounted fits run."
             )
         return
+    if spent.seeded and isinstance(accountant, Account):
+        warn_once(
+            f"{name}{method} takes its noise from random_state=, and charges a budget: whoever "
+            "knows or guesses the seed can take the noise away again. Give random_state=None to "
+            "what you publish; seeds are for made-up rows."
+        )
     accountant.reserve(
         spent.event,
         label=f"{name}{method}",

@@ -210,6 +210,7 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     # Loads the whole of scikit-learn's preprocessing, which few programs need.
     from skdp.reporting._examine import distinct_records, examine, is_search
+    from skdp.reporting.leaks import warn_of_leaks
 
     parameters = fitted.get_params(deep=True) if hasattr(fitted, "get_params") else {}
     ledger = _find_ledger(parameters)
@@ -218,6 +219,8 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[st
     findings = examine(fitted, "result" if kind == "result" else "estimator")
     spent = distinct_records(findings)
     leaks = any(finding.kind == "leaking" for finding in findings)
+    if leaks:
+        warn_of_leaks(fitted)
     total = total_of(spent, rows_per_unit) if spent else None
     taken = [finding.assumption for finding in findings if finding.assumption]
     return {

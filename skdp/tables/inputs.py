@@ -14,6 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -338,6 +339,30 @@ def public_message(message: str) -> str:
 
 # By the address of the memory, for as long as the array that owns it lives.
 _notes: dict[int, tuple[weakref.ref[Any], float]] = {}
+
+
+# By what was fitted: its table or what owns its memory, while that lives, and where in it rows lie.
+_fitted_on: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def note_fit(fitted: Any, rows: Any) -> None:
+    """Remember which table something was fitted on, as an object: its cells are not looked at."""
+    numbers = isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub"
+    with suppress(TypeError):  # lists cannot be remembered
+        owner = weakref.ref(_owner(rows) if numbers else rows)
+        _fitted_on[fitted] = owner, rows.__array_interface__ if numbers else None
+
+
+def was_fitted_on(fitted: Any, rows: Any) -> bool:
+    """Tell whether a table, or an array in the same memory, is what something was fitted on."""
+    with suppress(TypeError, np.exceptions.TooHardError):
+        owner, place = _fitted_on.get(fitted, (lambda: None, None))
+        if owner() is None or place is None:
+            return owner() is rows is not None
+        # Of places, not of values; and the memory is there as long as its owner.
+        there = SimpleNamespace(__array_interface__=place)
+        return isinstance(rows, np.ndarray) and np.shares_memory(there, rows, max_work=10_000)
+    return False
 
 
 def resolve_data_norm(data_norm: float | None) -> float:
