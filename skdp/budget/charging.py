@@ -125,6 +125,10 @@ def close_block(accountant: Any) -> None:
         config.withdraw(number[0])
 
 
+# From here on guesses about a row are as good as certain: e^10 is 22,000.
+_LARGE_EPSILON = 10.0
+
+
 class Account:
     """What fits charge: a budget, or a plan that it has paid for. Copies of one are the same."""
 
@@ -378,12 +382,8 @@ def charge(
                 "skdp.config_context(require_budget=False) lets uncounted fits run."
             )
         return
-    if spent.seeded and isinstance(accountant, Account):
-        warn_once(
-            f"{name}{method} takes its noise from random_state=, and charges a budget: whoever "
-            "knows or guesses the seed can take the noise away again. Give random_state=None to "
-            "what you publish; seeds are for made-up rows."
-        )
+    if isinstance(accountant, Account):
+        _warn_of_waste(f"{name}{method}", spent)
     accountant.reserve(
         spent.event,
         label=f"{name}{method}",
@@ -395,3 +395,19 @@ def charge(
         seeded=spent.seeded,
         unit=spent.unit,
     )
+
+
+def _warn_of_waste(call: str, spent: PrivacySpent) -> None:
+    """Warn of what is charged and protects nobody."""
+    if spent.seeded:
+        warn_once(
+            f"{call} takes its noise from random_state=, and charges a budget: whoever knows or "
+            "guesses the seed can take the noise away again. Give random_state=None to what you "
+            "publish; seeds are for made-up rows."
+        )
+    if spent.epsilon > _LARGE_EPSILON:
+        warn_once(
+            f"{call} asks for epsilon={spent.epsilon:g}: what one row adds to the odds of a guess "
+            f"about it may be a factor of e^{spent.epsilon:g}, which protects nobody. Take 1 to 3 "
+            "for a release, and large ones for made-up rows."
+        )

@@ -50,8 +50,10 @@ _DIVIDES_ROWS = {
 
 def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
     """Name what breaks the accounting of fits inside; None where rows go in one for one."""
-    name = type(fitted).__name__
-    if type(fitted).__module__.partition(".")[0] != "sklearn":
+    name, package = type(fitted).__name__, type(fitted).__module__.partition(".")[0]
+    if package == "imblearn" and name == "Pipeline":  # of which `examine` judges every step
+        return StepVerdict("data-independent", "it keeps its steps and nothing else")
+    if package != "sklearn":
         return None
     if name in ("BaggingClassifier", "BaggingRegressor") and fitted.bootstrap:
         times, counted = "several times", "or bootstrap=False"

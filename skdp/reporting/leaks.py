@@ -14,6 +14,7 @@ from skdp.reporting._examine import (
     Finding,
     examine,
     is_stratified,
+    judge_rows_of_fits,
 )
 from skdp.running import warn_once
 
@@ -40,9 +41,10 @@ def _examine_caller(called: Any) -> list[Finding]:
     name = f"{called}()" if isinstance(called, str) else type(called).__name__
     if isinstance(called, str):
         return [Finding(name, "", "leaking", *_SCORES)]
-    if {"estimator", "cv", "refit", "scoring"} <= called.get_params(deep=False).keys():
+    names = called.get_params(deep=False).keys()
+    if {"estimator", "cv", "refit", "scoring"} <= names and judge_rows_of_fits(called) is None:
         leaks = [SEARCH_LEAKS[0], *([STRATIFIED] if is_stratified(called) else [])]
-        return [Finding(f"{name}: {part}", name, "leaking", *why) for part, *why in leaks]
+        return [Finding(f"{name}: {part}", name, "leaking", why, so) for part, why, so in leaks]
     return examine(called, name, priced=False)
 
 

@@ -154,7 +154,7 @@ def privacy_statement(
     >>> from skdp import OperaLogisticRegression
     >>> from skdp.reporting import privacy_statement
     >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
-    >>> classifier = classifier.fit([[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1])
+    >>> classifier = classifier.fit([[0.1], [0.9]] * 50, [0, 1] * 50)
     >>> statement = privacy_statement(classifier, unit="patient")
     >>> print(statement.splitlines()[0])
     Privacy statement of OperaLogisticRegression ...

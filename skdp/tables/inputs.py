@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -360,8 +360,8 @@ def was_fitted_on(fitted: Any, rows: Any) -> bool:
         if owner() is None or place is None:
             return owner() is rows is not None
         # Of places, not of values; and the memory is there as long as its owner.
-        there = SimpleNamespace(__array_interface__=place)
-        return isinstance(rows, np.ndarray) and np.shares_memory(there, rows, max_work=10_000)
+        there, work = SimpleNamespace(__array_interface__=place), cast(Any, 10_000)
+        return isinstance(rows, np.ndarray) and np.shares_memory(there, rows, max_work=work)
     return False
 
 
