@@ -249,9 +249,9 @@ def warn_once(text: str) -> None:
     if user is None or _package(user) in _POOLS:
         return
     called = next((each for each in map(object_of, reversed(frames)) if each is not None), None)
+    said: set[Any] = set()
     with suppress(TypeError):  # what cannot be remembered is said each time
-        said = _said.setdefault(called, set())
-        if (place := (user.f_code, user.f_lasti, text)) in said:
-            return
-        said.add(place)
-    warnings.warn(text, PrivacyWarning, stacklevel=len(frames) + 1)
+        said = _said.setdefault(called, said)
+    if (place := (user.f_code, user.f_lasti, text)) not in said:
+        warnings.warn(text, PrivacyWarning, stacklevel=len(frames) + 1)
+        said.add(place)  # not where the warning is an error

@@ -385,6 +385,11 @@ MISTAKES = {
         "reviewed",
         "cells are texts that are no numbers",
     ),
+    "thousands separators in a column of texts": Mistake(
+        described(NumericColumn("cost", 0, 1e4), frame=FRAME.astype({"cost": "string"})),
+        ValueError,
+        "column 'cost' has type string: is numeric in the schema",
+    ),
     "a category that is not listed": Mistake(
         described(CategoricalColumn("ward", ["A", "B"])), "reviewed", "are not on the list"
     ),

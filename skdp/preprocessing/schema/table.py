@@ -257,20 +257,21 @@ class TableSchema(TableDescription):
 
         Parameters
         ----------
-        frame : DataFrame
-            A pandas or polars frame.
+        frame : DataFrame or ParquetTable
+            A pandas or polars frame, one of Dask, or a table on disk.
 
         Returns
         -------
         list of str
-            A sentence for each doubt: bounds that are the smallest and largest cell to the last
-            digit, cells beyond bounds or within a small part of them, texts that are no numbers,
-            cells that are not listed, many missing ones, more rows of a unit than `max_rows`.
+            What `check` would refuse, and a sentence for each doubt: bounds that are the smallest
+            and largest cell to the last digit, cells beyond bounds or within a small part of them,
+            texts that are no numbers, cells that are not listed, many missing ones, more rows of a
+            unit than `max_rows`.
 
         Raises
         ------
         ValueError
-            If `check` fails, the label apart, or bounds or lists are left open.
+            If bounds or lists are left open.
 
         Examples
         --------
@@ -278,7 +279,7 @@ class TableSchema(TableDescription):
         >>> from skdp.preprocessing import NumericColumn, TableSchema
         >>> schema = TableSchema([NumericColumn("cost", 0, 9000)])
         >>> made_up = pd.DataFrame({"cost": ["1,200", "300", "8,000", "20"]})
-        >>> print(schema.review(made_up)[0])
+        >>> print(schema.review(made_up)[-1])
         column 'cost': 2 of 4 cells are texts that are no numbers, and count as missing. ...
         """
         return review_frame(self, frame)
