@@ -26,11 +26,11 @@ from skdp.base.parameters import (
     parameter,
     released,
 )
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant
+from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant, is_counted
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.running import Caller, callers_of, warn_once
-from skdp.tables.inputs import note_fit
+from skdp.tables.inputs import note_fit, was_fitted_on
 from skdp.tables.records import Records
 
 # Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
@@ -126,6 +126,40 @@ def _warn_of(callers: list[Caller]) -> None:
         warn_of_callers([caller.called for caller in callers])
 
 
+class WarnsOfScores:
+    """Mixin of predictors, before that of scikit-learn: exact figures of private rows leak."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or the coefficient of determination of a regressor.
+
+        It has no noise, and no budget pays for it: of private rows, do not publish it. Of rows
+        whose fit has charged a budget it warns, if it is given the same table.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True labels or numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        score : float
+            The figure.
+        """
+        given = [(self, X), *(c[:2] for c in callers_of(self) if c.method == "score")]
+        if any(was_fitted_on(*pair, charged=True) for pair in given):
+            warn_once(
+                f"{type(self).__name__}.score is given the rows of a fit that has charged a "
+                "budget: the figure has no noise, nobody has paid for it, and it flatters the "
+                "model. Keep it to yourself, or take PrivateEvaluation of skdp.metrics, or "
+                "PrivateRegressionEvaluation, on other rows."
+            )
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
+
 class PrivateRelease(ChargesBudget, ABC):
     """Base of all that uses private rows: fits, evaluations, adjusted models and statistics."""
 
@@ -165,8 +199,8 @@ class PrivateRelease(ChargesBudget, ABC):
             records.check_rows()
         # What a model publishes before its last step fails is paid for.
         result = self._result(plan, records, released, spent)
-        for called, rows in (*callers, Caller(self, X)):
-            note_fit(called, rows)
+        for called, rows, _ in (*callers, Caller(self, X)):
+            note_fit(called, rows, charged=is_counted(self))
         progress.end()
         return result
 

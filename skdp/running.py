@@ -216,6 +216,7 @@ class Caller(NamedTuple):
 
     called: Any
     rows: Any = None  # as they were given to it
+    method: str = ""
 
 
 def callers_of(release: Any) -> list[Caller]:
@@ -234,7 +235,7 @@ def callers_of(release: Any) -> list[Caller]:
             continue
         if callable(getattr(called, "privacy_plan", None)):  # its fit is one release
             return []
-        found.append(Caller(called, frame.f_locals.get("X")))
+        found.append(Caller(called, frame.f_locals.get("X"), frame.f_code.co_name))
     # Others call these functions as well, and are judged by themselves.
     return [each for each in found if not isinstance(each.called, str) or each is found[-1]]
 

@@ -411,7 +411,9 @@ MISTAKES = {
     "a statement before the fit": Mistake(
         lambda: privacy_statement(model()), TypeError, "this OperaLogisticRegression has no privacy"
     ),
-    "figures of score()": Mistake(lambda: model().fit(X, Y).score(X, Y), "silent"),
+    "figures of score()": Mistake(
+        lambda: model().fit(X, Y).score(X, Y), "warned", "OperaLogisticRegression.score is given"
+    ),
     "swapped bounds of a mean": Mistake(
         lambda: private_mean(FRAME["age"], lower=110, upper=18, epsilon=1.0), ValueError, "upper"
     ),
@@ -426,7 +428,6 @@ SILENT = {
     "a data_norm that cuts all rows",
     "a second fit",
     "columns of an array in another order",
-    "figures of score()",
     "ids as a column of numbers",
     "labels swapped",
     "rows copied by hand",

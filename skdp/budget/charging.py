@@ -343,6 +343,13 @@ def check_accountant(accountant: Any) -> None:
         )
 
 
+def is_counted(release: Any) -> bool:
+    """Tell whether a release charges a budget."""
+    own = release.accountant
+    bound = getattr(release, "_bound_accountant", None)
+    return isinstance(find_accountant(bound) if own is None else own, Account)
+
+
 def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: str = ".fit") -> None:
     """Charge what a fit is about to spend; `task`, its `CallbackContext`, may name its search."""
     parameters = estimator.get_params(deep=False)
