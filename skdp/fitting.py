@@ -126,6 +126,18 @@ def _warn_of(callers: list[Caller]) -> None:
         warn_of_callers([caller.called for caller in callers])
 
 
+def warn_of_score(model: Any, X: Any) -> None:
+    """Warn of a figure of the very rows that a budget has paid to learn from."""
+    given = [(model, X), *(each[:2] for each in callers_of(model) if each.method == "score")]
+    if any(was_fitted_on(*pair, charged=True) for pair in given):
+        warn_once(
+            f"{type(model).__name__}.score is given the rows of a fit that has charged a budget: "
+            "the figure has no noise, nobody has paid for it, and it flatters the model. Keep it "
+            "to yourself, or take PrivateEvaluation of skdp.metrics, or "
+            "PrivateRegressionEvaluation, on other rows."
+        )
+
+
 class WarnsOfScores:
     """Mixin of predictors, before that of scikit-learn: exact figures of private rows leak."""
 
@@ -149,14 +161,7 @@ class WarnsOfScores:
         score : float
             The figure.
         """
-        given = [(self, X), *(c[:2] for c in callers_of(self) if c.method == "score")]
-        if any(was_fitted_on(*pair, charged=True) for pair in given):
-            warn_once(
-                f"{type(self).__name__}.score is given the rows of a fit that has charged a "
-                "budget: the figure has no noise, nobody has paid for it, and it flatters the "
-                "model. Keep it to yourself, or take PrivateEvaluation of skdp.metrics, or "
-                "PrivateRegressionEvaluation, on other rows."
-            )
+        warn_of_score(self, X)
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
 

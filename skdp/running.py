@@ -207,8 +207,11 @@ def frames_to_the_user() -> int:
 
 
 def object_of(frame: FrameType) -> Any:
-    """Return the object whose method a frame is; None if it is none's."""
-    return frame.f_locals.get("self") if frame.f_code.co_varnames[:1] == ("self",) else None
+    """Return the object whose public method a frame is; None if it is none's."""
+    # To ask a frame for its locals keeps them as long as it runs: inner ones hand tables on.
+    code = frame.f_code
+    public = not code.co_name.startswith("_") or code.co_name == "__call__"
+    return frame.f_locals.get("self") if public and code.co_varnames[:1] == ("self",) else None
 
 
 class Caller(NamedTuple):

@@ -57,9 +57,8 @@ def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
         return None
     if name in ("BaggingClassifier", "BaggingRegressor") and fitted.bootstrap:
         times, counted = "several times", "or bootstrap=False"
-        if getattr(
-            fitted, "estimators_", ()
-        ):  # which rows are in a bag was drawn without looking at them
+        # Which rows are in a bag was drawn without looking at them.
+        if getattr(fitted, "estimators_", ()):
             copies = max(int(np.bincount(bag).max()) for bag in fitted.estimators_samples_)
             times = f"up to {copies} times"
             counted = f"rows_per_unit={copies} counts the copies as rows of one unit"

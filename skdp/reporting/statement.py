@@ -120,7 +120,8 @@ def privacy_statement(
 
     The object is walked part by part. Each part is classed as private, with what it cost; as
     data-independent; as taken at your word, with the assumption; or as leaking, with the
-    remedy. If a part leaks, the statement says that there is no guarantee for the whole.
+    remedy. If a part leaks, the statement says that there is no guarantee for the whole, and a
+    `PrivacyWarning` names the part.
 
     Parameters
     ----------

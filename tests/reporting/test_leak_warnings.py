@@ -281,19 +281,24 @@ def test_rows_of_the_fit_are_known_by_their_place_alone():
 
 
 @pytest.mark.parametrize(
-    "fitted", [model(), make_pipeline(Normalizer(), model())], ids=["alone", "behind"]
+    "fitted",
+    [model(), make_pipeline(Normalizer(), model()), PrivateGridSearchCV(model(), {"alpha": [1.0]})],
+    ids=["alone", "behind", "searched"],
 )
 def test_scores_of_rows_that_a_budget_paid_for_are_warned_of(fitted):
     assert said_of(lambda: fitted.fit(X, Y).score(X, Y)) == []  # nobody counts
     with BudgetAccountant(10.0, 1e-3):
         fitted.fit(X, Y)
     said = said_of(lambda: [fitted.score(X[:50], Y[:50]) for _ in range(2)])
-    assert len(said) == 1 and "OperaLogisticRegression.score is given the rows of a fit" in said[0]
+    assert len(said) == 1 and ".score is given the rows of a fit that has charged" in said[0]
     assert said_of(lambda: fitted.score(OTHER_X, OTHER_Y)) == []
-    weights = np.arange(120.0)
-    own = fitted if isinstance(fitted, OperaLogisticRegression) else fitted[-1]
-    right = own.predict(OTHER_X) == OTHER_Y
-    assert own.score(OTHER_X, OTHER_Y, weights) == pytest.approx(right @ weights / weights.sum())
+    assert fitted.score(OTHER_X, OTHER_Y) == np.mean(fitted.predict(OTHER_X) == OTHER_Y)
+
+
+def test_scores_count_weights_as_those_of_scikit_learn():
+    fitted, weights = model().fit(X, Y), np.arange(120.0)
+    right = fitted.predict(X) == Y
+    assert fitted.score(X, Y, weights) == pytest.approx(right @ weights / weights.sum())
 
 
 def test_frames_are_known_as_objects():
