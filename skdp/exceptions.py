@@ -100,7 +100,7 @@ class LedgerUnreachableError(LedgerError):
 
 
 class PrivacyWarning(UserWarning):
-    """A legal choice of parameters voids the guarantee in practice, or spends it in vain."""
+    """A legal choice voids the guarantee in practice, goes beside it, or spends it in vain."""
 
 
 class ContradictionWarning(RuntimeWarning):

@@ -7,8 +7,6 @@ used. What their use returns is all that may be published.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,18 +27,25 @@ from skdp.base.parameters import (
     parameter,
     released,
 )
-from skdp.budget.charging import ChargesBudget, charge_fit, check_accountant, find_relation
-from skdp.exceptions import PrivacyWarning
+from skdp.budget.charging import (
+    ChargesBudget,
+    charge_fit,
+    check_accountant,
+    find_relation,
+    is_counted,
+)
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.running import Caller, callers_of, warn_once
+from skdp.tables.inputs import note_fit, was_fitted_on
 from skdp.tables.records import Records
 
 # Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
 # decorator's.
 FRAMES_ABOVE = 2
 
-# At least this delta is warned of where n is private.
-_LARGE_DELTA = 1e-3
+# At least this delta is warned of where n is private, and fewer records where it is public.
+_LARGE_DELTA, _FEW_RECORDS = 1e-3, 10
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -134,12 +139,51 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
         raise
 
 
-def frames_to_the_user() -> int:
-    """Return how far above its caller the code lies that called the library, or scikit-learn."""
-    frame, frames = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):
-        frame, frames = frame.f_back, frames + 1
-    return frames
+def _warn_of(callers: list[Caller]) -> None:
+    """Warn of what leads to a fit and takes from rows what the fit does not pay for."""
+    if callers:  # else nothing loads what knows scikit-learn's classes
+        from skdp.reporting.leaks import warn_of_callers
+
+        warn_of_callers([caller.called for caller in callers])
+
+
+def warn_of_score(model: Any, X: Any) -> None:
+    """Warn of a figure of the very rows that a budget has paid to learn from."""
+    given = [(model, X), *(each[:2] for each in callers_of(model) if each.method == "score")]
+    if any(was_fitted_on(*pair, charged=True) for pair in given):
+        warn_once(
+            f"{type(model).__name__}.score is given the rows of a fit that has charged a budget: "
+            "the figure has no noise, nobody has paid for it, and it flatters the model. Keep it "
+            "to yourself, or take PrivateEvaluation of skdp.metrics, or "
+            "PrivateRegressionEvaluation, on other rows."
+        )
+
+
+class WarnsOfScores:
+    """Mixin of predictors, before that of scikit-learn: exact figures of private rows leak."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or the coefficient of determination of a regressor.
+
+        It has no noise, and no budget pays for it: of private rows, do not publish it. Of rows
+        whose fit has charged a budget it warns, if it is given the same table.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True labels or numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        score : float
+            The figure.
+        """
+        warn_of_score(self, X)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
 
 class PrivateRelease(ChargesBudget, ABC):
@@ -168,6 +212,9 @@ class PrivateRelease(ChargesBudget, ABC):
             records = self._read(X, y, params)
             plan = self._plan(records)
             self._warn_of_delta(records)
+            self._warn_of_few(records)
+            callers = callers_of(self)
+            _warn_of(callers)
             spent = self._spent(plan, records.by_unit, records.assumptions)
             progress = FitProgress(self, self._public_steps(plan))
             self._charge(spent, progress)
@@ -178,6 +225,8 @@ class PrivateRelease(ChargesBudget, ABC):
             records.check_rows()
         # What a model publishes before its last step fails is paid for.
         result = self._result(plan, records, released, spent)
+        for called, rows, _ in (*callers, Caller(self, X)):
+            note_fit(called, rows, charged=is_counted(self))
         progress.end()
         return result
 
@@ -207,11 +256,18 @@ class PrivateRelease(ChargesBudget, ABC):
         if self.delta >= (_LARGE_DELTA if public is None else 1.0 / max(1, public)):
             least = "" if public is None else f"={1.0 / max(1, public):.3g}"
             where = "of most tables" if public is None else "of this table"
-            warnings.warn(
+            warn_once(
                 f"delta={self.delta:g} is not below 1/n{least} {where}: such a delta permits "
-                "publishing whole rows at random. Choose delta well below 1/n.",
-                PrivacyWarning,
-                stacklevel=frames_to_the_user(),
+                "publishing whole rows at random. Choose delta well below 1/n."
+            )
+
+    def _warn_of_few(self, records: Any) -> None:
+        public = self._public_rows(records)
+        if self._relation == "replace-one" and public is not None and public < _FEW_RECORDS:
+            unit = "id" if records.by_unit else "row"
+            warn_once(
+                f"the table has {public} {unit}{'s' * (public != 1)}: noise that hides one of so "
+                f"few hides everything, and the budget is spent for nothing. Wait for more {unit}s."
             )
 
     def _public_rows(self, records: Any) -> int | None:

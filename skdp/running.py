@@ -1,4 +1,4 @@
-"""How runs go: silence around private ones, bars of progress for public ones.
+"""How runs go: silence around private ones, bars of progress for public ones, who called them.
 
 What a run says depends on rows, and how often it is said on the number of runs: both are private.
 Streams, warnings and logging belong to the whole process, so that they are silenced once, when the
@@ -14,13 +14,17 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from importlib.util import find_spec
 from multiprocessing import current_process
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils import check_random_state
+
+from skdp.exceptions import PrivacyWarning
 
 
 class _Silence:
@@ -166,3 +170,92 @@ def _watched_console() -> Any:
         return console if find_spec("ipywidgets") else None
     on_screen = sys.stderr is not None and sys.stderr.isatty()
     return console if on_screen and console.is_interactive else None
+
+
+# Between a user's line and a private fit lie frames of these alone.
+_LIBRARIES = ("skdp", "sklearn", "imblearn", "joblib")
+# Where a call of these ends, a pool began it, and no line of a user's.
+_POOLS = ("multiprocessing", "concurrent", "threading", "distributed")
+# Runs of these are of no fit that is published, or speak for themselves.
+_OWN_RUNS = ("skdp.audit", "skdp.testing", "skdp.model_selection")
+# Functions of scikit-learn that fit, and return what nobody has put noise on.
+_SCORING = (
+    *("cross_validate", "cross_val_predict", "learning_curve", "validation_curve"),
+    "permutation_test_score",
+)
+# By the object that a line has called: from where, and what was said.
+_said: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def frames_of_libraries() -> list[FrameType]:
+    """Return the frames between a user's line and the caller, the nearest first."""
+    frame: FrameType | None = sys._getframe(1)
+    frames = []
+    while frame is not None and _package(frame) in _LIBRARIES:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def frames_to_the_user() -> int:
+    """Return how far above its caller the line lies that called the library, or scikit-learn."""
+    return len(frames_of_libraries())
+
+
+def object_of(frame: FrameType) -> Any:
+    """Return the object whose public method a frame is; None if it is none's."""
+    # To ask a frame for its locals keeps them as long as it runs: inner ones hand tables on.
+    code = frame.f_code
+    public = not code.co_name.startswith("_") or code.co_name == "__call__"
+    return frame.f_locals.get("self") if public and code.co_varnames[:1] == ("self",) else None
+
+
+class Caller(NamedTuple):
+    """What a user's line has called that leads to a private fit: an object, a function's name."""
+
+    called: Any
+    rows: Any = None  # as they were given to it
+    method: str = ""
+
+
+def callers_of(release: Any) -> list[Caller]:
+    """Return what lies between a private fit and the user's line, the nearest first.
+
+    That is all that a step can know of the pipeline, search or ensemble that fits it.
+    """
+    found = []
+    for frame in frames_of_libraries():
+        if str(frame.f_globals["__name__"]).startswith(_OWN_RUNS):
+            return []
+        called = object_of(frame)
+        if called is None and frame.f_code.co_name in _SCORING:
+            found.append(Caller(frame.f_code.co_name))
+        if called is None or called is release or not hasattr(called, "get_params"):
+            continue
+        if callable(getattr(called, "privacy_plan", None)):  # its fit is one release
+            return []
+        found.append(Caller(called, frame.f_locals.get("X"), frame.f_code.co_name))
+    # Others call these functions as well, and are judged by themselves.
+    return [each for each in found if not isinstance(each.called, str) or each is found[-1]]
+
+
+def warn_once(text: str) -> None:
+    """Warn at the line of the user's that led here, once however many fits it leads to.
+
+    Workers say nothing: each would say it again.
+    """
+    frames = frames_of_libraries()
+    user = frames[-1].f_back
+    if user is None or _package(user) in _POOLS:
+        return
+    called = next((each for each in map(object_of, reversed(frames)) if each is not None), None)
+    said: set[Any] = set()
+    with suppress(TypeError):  # what cannot be remembered is said each time
+        said = _said.setdefault(called, said)
+    if (place := (user.f_code, user.f_lasti, text)) not in said:
+        warnings.warn(text, PrivacyWarning, stacklevel=len(frames) + 1)
+        said.add(place)  # not where the warning is an error

@@ -20,7 +20,7 @@ exceptions:
 base.parameters:
 base.scikit_learn:
 base.pipelines: base.scikit_learn
-running:
+running: exceptions
 threads:
 accounting: exceptions base.parameters
 losses: base.parameters
@@ -30,13 +30,14 @@ data: exceptions tables
 solvers: base.parameters threads losses tables
 models: base.parameters threads losses tables solvers
 plans: base.parameters accounting mechanisms tables solvers models
-budget: exceptions base.parameters base.pipelines base.scikit_learn accounting mechanisms
-reporting: exceptions base.parameters base.scikit_learn accounting
-fitting: exceptions base.parameters accounting mechanisms tables budget
+budget: exceptions base.parameters base.pipelines base.scikit_learn running accounting
+    mechanisms
+reporting: exceptions base.parameters base.scikit_learn running accounting
+fitting: exceptions base.parameters running accounting mechanisms tables budget reporting
 estimators: base.parameters base.scikit_learn running accounting losses mechanisms tables models
     plans fitting
-preprocessing: exceptions base.parameters base.pipelines base.scikit_learn threads accounting
-    mechanisms tables plans fitting
+preprocessing: exceptions base.parameters base.pipelines base.scikit_learn running threads
+    accounting mechanisms tables plans fitting
 model_selection: exceptions base.parameters base.pipelines base.scikit_learn running accounting
     mechanisms tables budget reporting fitting estimators
 statistics: base.parameters accounting mechanisms tables budget fitting preprocessing
@@ -44,7 +45,7 @@ metrics: exceptions base.parameters base.pipelines base.scikit_learn running acc
     mechanisms tables plans budget reporting fitting estimators statistics
 inspection: base.parameters base.scikit_learn plans reporting preprocessing
 datasets: base.parameters preprocessing
-testing: exceptions base.parameters base.pipelines accounting mechanisms
+testing: exceptions base.parameters base.pipelines accounting mechanisms reporting
 audit: base.parameters base.pipelines base.scikit_learn running accounting mechanisms tables
     budget reporting fitting
 cli: exceptions accounting budget

@@ -141,7 +141,7 @@ class PrivacySpent(JsonRecord):
     --------
     >>> from skdp import OperaLogisticRegression
     >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
-    >>> spent = classifier.fit([[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1]).privacy_spent_
+    >>> spent = classifier.fit([[0.1], [0.9]] * 50, [0, 1] * 50).privacy_spent_
     >>> epsilon, delta = spent
     >>> round(epsilon, 6), delta, spent.adjacency
     (1.0, 1e-06, 'replace-one')

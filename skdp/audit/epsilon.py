@@ -32,6 +32,7 @@ from skdp.base.parameters import (
 )
 from skdp.base.pipelines import walk
 from skdp.mechanisms.random_stream import RandomStream, resolve_random_state
+from skdp.reporting.leaks import warn_of_leaks
 from skdp.running import shown
 from skdp.tables.places import in_memory
 
@@ -172,6 +173,7 @@ def check_audit(estimator: Any, confidence: float, release: str) -> None:
         )
     check_real("confidence", confidence, above=0.0, below=1.0)
     check_choice("release", release, ("model", "all"))
+    warn_of_leaks(estimator)
 
 
 def _scores(

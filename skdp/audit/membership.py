@@ -29,6 +29,7 @@ from skdp.audit.runs import uncharged
 from skdp.base.parameters import Attack, check_choice, check_integer, check_real, plain_arguments
 from skdp.base.pipelines import walk
 from skdp.base.scikit_learn import responds
+from skdp.reporting.leaks import warn_of_leaks
 from skdp.reporting.profile import Profile, profile_of
 from skdp.running import shown
 
@@ -344,6 +345,7 @@ def _check(estimator: Any, attack: str, shadows: int, fpr: Any, confidence: floa
     if not is_classifier(estimator):
         raise TypeError(f"{type(estimator).__name__} is no classifier.")
     check_is_fitted(estimator)
+    warn_of_leaks(estimator)
     check_choice("attack", attack, ("loss", "likelihood-ratio"))
     check_integer("n_shadow_models", shadows, at_least=1)
     check_real("confidence", confidence, above=0.0, below=1.0)

@@ -16,6 +16,7 @@ from skdp.budget.config import get_config
 from skdp.budget.entries import BudgetEntry, is_recorded
 from skdp.budget.ledger.home import at_home
 from skdp.exceptions import BudgetExceededError, BudgetRequiredError
+from skdp.running import warn_once
 
 if TYPE_CHECKING:
     from skdp.budget.desk import Desk
@@ -122,6 +123,10 @@ def close_block(accountant: Any) -> None:
         _blocks_here.set(tuple(block for block in here if block[1] != number[0]))
         _blocks_anywhere.pop(number[0], None)
         config.withdraw(number[0])
+
+
+# From here on guesses about a row are as good as certain: e^10 is 22,000.
+_LARGE_EPSILON = 10.0
 
 
 class Account:
@@ -354,6 +359,13 @@ def check_accountant(accountant: Any) -> None:
         )
 
 
+def is_counted(release: Any) -> bool:
+    """Tell whether a release charges a budget."""
+    own = release.accountant
+    bound = getattr(release, "_bound_accountant", None)
+    return isinstance(find_accountant(bound) if own is None else own, Account)
+
+
 def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: str = ".fit") -> None:
     """Charge what a fit is about to spend; `task`, its `CallbackContext`, may name its search."""
     parameters = estimator.get_params(deep=False)
@@ -393,6 +405,8 @@ def charge(
                 "skdp.config_context(require_budget=False) lets uncounted fits run."
             )
         return
+    if isinstance(accountant, Account):
+        _warn_of_waste(f"{name}{method}", spent)
     accountant.reserve(
         spent.event,
         label=f"{name}{method}",
@@ -404,3 +418,19 @@ def charge(
         seeded=spent.seeded,
         unit=spent.unit,
     )
+
+
+def _warn_of_waste(call: str, spent: PrivacySpent) -> None:
+    """Warn of what is charged and protects nobody."""
+    if spent.seeded:
+        warn_once(
+            f"{call} takes its noise from random_state=, and charges a budget: whoever knows or "
+            "guesses the seed can take the noise away again. Give random_state=None to what you "
+            "publish; seeds are for made-up rows."
+        )
+    if spent.epsilon > _LARGE_EPSILON:
+        warn_once(
+            f"{call} asks for epsilon={spent.epsilon:g}: what one row adds to the odds of a guess "
+            f"about it may be a factor of e^{spent.epsilon:g}, which protects nobody. Take 1 to 3 "
+            "for a release, and large ones for made-up rows."
+        )

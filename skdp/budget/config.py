@@ -199,7 +199,7 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
     >>> import skdp
     >>> classifier = skdp.OperaLogisticRegression(epsilon=1.0, data_norm=1.0, classes=[0, 1])
     >>> with skdp.config_context(require_budget=True):
-    ...     classifier.fit([[0.1], [0.9]], [0, 1])
+    ...     classifier.fit([[0.1], [0.9]] * 50, [0, 1] * 50)
     Traceback (most recent call last):
         ...
     skdp.exceptions.BudgetRequiredError: OperaLogisticRegression.fit has no budget to charge, ...

@@ -21,13 +21,13 @@ from skdp.base.parameters import check_integer, check_real, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, responds
 from skdp.estimators._base import PrivateModel
 from skdp.estimators.labels import encode_labels
-from skdp.fitting import PrivateFit
+from skdp.fitting import PrivateFit, WarnsOfScores
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
 from skdp.tables.places import row_by_row
 
 
-class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
+class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
     """Labels of classifiers; comes before their base."""
 
     classes: Any = parameter(

@@ -31,7 +31,7 @@ from skdp.estimators._school import (
     train_student,
 )
 from skdp.estimators.labels import encode_labels
-from skdp.fitting import FitProgress, PrivateFit
+from skdp.fitting import FitProgress, PrivateFit, WarnsOfScores
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
 from skdp.tables.inputs import validate_private_data
@@ -46,7 +46,7 @@ def _student_has_shares(model: Any) -> bool:
     return not responds(model, "student_") or responds(model.student_, "predict_proba")
 
 
-class PATEClassifier(GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator):
+class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator):
     r"""A student trained on public rows that private teachers have labelled by noisy votes (PATE).
 
     Copies of `teacher` are trained on `n_teachers` disjoint parts of the private rows, and vote on

@@ -15,6 +15,7 @@ from skdp.estimators._noisy_gradient import GrpuaLinearModel
 from skdp.estimators._objective import ObjectiveModel
 from skdp.estimators._opera import OperaModel
 from skdp.estimators.labels import read_numbers
+from skdp.fitting import WarnsOfScores
 from skdp.losses import HuberLoss
 from skdp.tables.places import row_by_row
 
@@ -22,7 +23,7 @@ from skdp.tables.places import row_by_row
 _WIDTH = 0.25
 
 
-class PrivateRegressorMixin(RegressorMixin, PrivateModel):
+class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
     """Targets of regressors; comes before their base."""
 
     target_bounds: Sequence[float] | None = parameter(

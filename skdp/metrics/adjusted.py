@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import DeclaredParameters, check_integer, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, MetaEstimatorMixin
+from skdp.fitting import WarnsOfScores
 from skdp.metrics.base import claims_of
 from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.release import ReleasePlan, ScoreTables
@@ -48,7 +49,7 @@ class _HasModel(MetaEstimatorMixin, DeclaredParameters):
         return self.estimator_.feature_names_in_
 
 
-class AdjustsModel(ClassifierMixin, ScoresRows, _HasModel):
+class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
     """Base of what adjusts a fitted model by one released table of its scores by label.
 
     What is learned of the table is post-processing.

@@ -22,9 +22,10 @@ from skdp.base.scikit_learn import BaseEstimator, columns_of, responds
 from skdp.budget.charging import ChargesBudget
 from skdp.exceptions import RowsChangedError
 from skdp.fitting import PrivateRelease, ReleaseParameters
+from skdp.reporting.leaks import warn_of_leaks
 from skdp.reporting.steps import classify_step
-from skdp.running import around_runs
-from skdp.tables.inputs import refuse_masked, refuse_times, validate_column
+from skdp.running import around_runs, warn_once
+from skdp.tables.inputs import refuse_masked, refuse_times, validate_column, was_fitted_on
 from skdp.tables.places import Columns, counted, read_each, taken_for_granted, without_rows
 from skdp.tables.records import Records
 from skdp.tables.row_scores import Probe, Way, ask_rows, probe
@@ -219,6 +220,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give "
                 "labels, or a table with the label's column and a pipeline of its schema."
             )
+        _warn_of_model(model, X)
         beside = y, params["subgroups"], groups
         where, columns = taken_for_granted(X, *beside), Columns(*beside)
         X = columns.seal(X)
@@ -293,6 +295,17 @@ def _check_model(model: Any, X: Any) -> None:
     columns, wanted = getattr(X, "shape", (0, None))[1:], columns_of(model)
     if wanted is not None and columns not in ((None,), (wanted,)):
         raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
+
+
+def _warn_of_model(model: Any, X: Any) -> None:
+    """Warn of a model that leaks beside its private steps, or was fitted on the same table."""
+    warn_of_leaks(model)
+    if any(was_fitted_on(part, X) for _, part in _parts(_thawed(model))):
+        warn_once(
+            f"{type(_thawed(model)).__name__} was fitted on these rows, the same table in memory: "
+            "figures of them flatter the model. Split rows before the fit, and give those that it "
+            "has not seen."
+        )
 
 
 def _check_lengths(X: Any, y: np.ndarray, *others: Any) -> None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.records import html_table
 from skdp.base.parameters import Auto, SearchMethod, parameter, plain, released
 from skdp.base.scikit_learn import BaseEstimator, MetaEstimatorMixin
-from skdp.fitting import PrivateFit
+from skdp.fitting import PrivateFit, warn_of_score
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 from skdp.tables.places import in_memory
 
@@ -271,6 +271,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         """
         _has("score")(self)
         check_is_fitted(self)
+        warn_of_score(self, X)
         X, y = in_memory(X, y)
         return float(np.mean(self._scorer().values(self.best_estimator_, X, y)))
 

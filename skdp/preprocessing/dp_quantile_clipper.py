@@ -10,7 +10,6 @@ import numpy as np
 
 from skdp.base.parameters import check_real, parameter, released
 from skdp.base.scikit_learn import OneToOneFeatureMixin
-from skdp.fitting import frames_to_the_user
 from skdp.mechanisms.additive import AdditiveMechanism
 from skdp.mechanisms.contribution import ROUND_UP, ContributionBound
 from skdp.mechanisms.random_stream import RandomStream
@@ -18,6 +17,7 @@ from skdp.mechanisms.release import Release
 from skdp.plans.second_moments import row_blocks, share_number
 from skdp.preprocessing._private_transformer import PrivateTransformer
 from skdp.preprocessing.bounded_scaler import feature_bounds, to_unit_interval
+from skdp.running import frames_to_the_user
 from skdp.tables.records import Records
 
 # A quantile is looked for at least this many standard deviations of a noisy count away from the

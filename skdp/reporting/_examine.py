@@ -50,17 +50,23 @@ _DIVIDES_ROWS = {
 
 def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
     """Name what breaks the accounting of fits inside; None where rows go in one for one."""
-    name = type(fitted).__name__
-    if type(fitted).__module__.partition(".")[0] != "sklearn":
+    name, package = type(fitted).__name__, type(fitted).__module__.partition(".")[0]
+    if package == "imblearn" and name == "Pipeline":  # of which `examine` judges every step
+        return StepVerdict("data-independent", "it keeps its steps and nothing else")
+    if package != "sklearn":
         return None
     if name in ("BaggingClassifier", "BaggingRegressor") and fitted.bootstrap:
+        times, counted = "several times", "or bootstrap=False"
         # Which rows are in a bag was drawn without looking at them.
-        copies = max(int(np.bincount(bag).max()) for bag in fitted.estimators_samples_)
+        if getattr(fitted, "estimators_", ()):
+            copies = max(int(np.bincount(bag).max()) for bag in fitted.estimators_samples_)
+            times = f"up to {copies} times"
+            counted = f"rows_per_unit={copies} counts the copies as rows of one unit"
         return StepVerdict(
             "leaking",
-            f"bags are drawn with replacement: a row is up to {copies} times in one of them, and "
-            "each fit takes its copies for different records",
-            f"{_BY_ITSELF}; rows_per_unit={copies} counts the copies as rows of one unit",
+            f"bags are drawn with replacement: a row is {times} in one of them, and each fit takes "
+            "its copies for different records",
+            f"{_BY_ITSELF}; {counted}",
         )
     if name == "FixedThresholdClassifier":
         return StepVerdict("data-independent", "its threshold is a parameter")
@@ -77,7 +83,7 @@ def is_search(fitted: Any) -> bool:
     return "params" in getattr(fitted, "cv_results_", ())
 
 
-_SEARCH_LEAKS = (
+SEARCH_LEAKS = (
     (
         "selection",
         "the candidate was chosen by scores computed from the rows without noise",
@@ -89,7 +95,7 @@ _SEARCH_LEAKS = (
         "do not publish them; PrivateGridSearchCV keeps none",
     ),
 )
-_STRATIFIED = (
+STRATIFIED = (
     "folds",
     "the folds are stratified by the private labels: changing one label moves other records to "
     "other folds, so that the bound on what one row changes fails for every fit",
@@ -127,27 +133,31 @@ def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
     return [spent for spent in found.values() if spent is not None]
 
 
-def examine(fitted: Any, name: str = "estimator") -> list[Finding]:
-    """Return the findings about a fitted object, part by part; a private search is one part."""
+def examine(fitted: Any, name: str = "estimator", priced: bool = True) -> list[Finding]:
+    """Return the findings about an object, part by part; a private search is one part.
+
+    It may not be fitted yet. Claims are held against their events where they are `priced`.
+    """
     if type(fitted) is FrozenEstimator:
-        return examine(fitted.estimator, name)
+        return examine(fitted.estimator, name, priced)
     spent = getattr(fitted, "privacy_spent_", None)
     if isinstance(spent, PrivacySpent):
-        refuse_disproved(spent.event, spent.adjacency, *spent)
+        if priced:
+            refuse_disproved(spent.event, spent.adjacency, *spent)
         shared = getattr(fitted, "_shares_record_of_search", False) is True
         verdict = "private", spent.mechanism + _afterwards(fitted), "", private_claim(fitted)
         findings = [Finding(name, _class(fitted), *verdict, spent, shared)]
         # A model that was fitted before, and paid for by itself.
         below = getattr(fitted, getattr(fitted, "_stands_on", ""), None)
-        return findings if below is None else findings + examine(below, f"model inside {name}")
+        return findings + ([] if below is None else examine(below, f"model inside {name}", priced))
     if is_search(fitted):
-        return _examine_search(fitted, name)
+        return _examine_search(fitted, name, priced)
     verdict = judge_rows_of_fits(fitted) or classify_step(fitted)
     findings = [Finding(name, _class(fitted), *verdict)]
     parts = list(_parts(fitted))
     if parts:
         # A container that keeps nothing beside its parts needs no line of its own.
-        within = [finding for label, part in parts for finding in examine(part, label)]
+        within = [finding for label, part in parts for finding in examine(part, label, priced)]
         said = findings[0].kind != "data-independent" or findings[0].assumption
         return findings + within if said else within
     for number, (fit, record) in enumerate(_fits_inside(fitted), start=1):
@@ -173,22 +183,23 @@ def _parts(fitted: Any) -> Iterator[tuple[str, Any]]:
         for label, step in fitted.steps:
             yield f"step {label!r}", step
     elif isinstance(fitted, ColumnTransformer):
-        for label, transformer, _ in getattr(fitted, "transformers_", ()):
+        for label, transformer, _ in getattr(fitted, "transformers_", fitted.transformers):
             yield f"columns {label!r}", transformer
     elif isinstance(fitted, FeatureUnion):
         for label, transformer in fitted.transformer_list:
             yield f"features {label!r}", transformer
     elif type(fitted) is FixedThresholdClassifier:
-        yield "model with a fixed threshold", fitted.estimator_
+        yield "model with a fixed threshold", getattr(fitted, "estimator_", fitted.estimator)
     elif type(fitted) is TransformedTargetRegressor:
-        yield "transformer of targets", fitted.transformer_
-        yield "model of transformed targets", fitted.regressor_
+        yield "transformer of targets", getattr(fitted, "transformer_", fitted.transformer)
+        model = getattr(fitted, "regressor_", fitted.regressor)
+        yield "model of transformed targets", model
 
 
-def _examine_search(search: Any, name: str) -> list[Finding]:
-    leaks = list(_SEARCH_LEAKS)
-    if _is_stratified(search):
-        leaks.append(_STRATIFIED)
+def _examine_search(search: Any, name: str, priced: bool) -> list[Finding]:
+    leaks = list(SEARCH_LEAKS)
+    if is_stratified(search):
+        leaks.append(STRATIFIED)
     cv: Any = getattr(search, "cv", None)
     if type(cv).__name__ == "GroupKFold" and (not cv.shuffle or cv.random_state is not None):
         leaks.append(_BALANCED)
@@ -197,7 +208,7 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
         for part, reason, remedy in leaks
     ]
     if responds(search, "best_estimator_"):
-        inside = examine(search.best_estimator_, f"{name}: refit of the best candidate")
+        inside = examine(search.best_estimator_, f"{name}: refit of the best candidate", priced)
         by_unit = any(part.spent is not None and part.spent.unit == "group" for part in inside)
         if by_unit and "Group" not in type(cv).__name__ and _BALANCED not in leaks:
             findings.append(Finding(f"{name}: folds", _class(search), "leaking", *_BALANCED[1:]))
@@ -205,7 +216,8 @@ def _examine_search(search: Any, name: str) -> list[Finding]:
     return findings
 
 
-def _is_stratified(search: Any) -> bool:
+def is_stratified(search: Any) -> bool:
+    """Tell whether the folds of a search follow from labels."""
     cv = getattr(search, "cv", None)
     if cv is None or isinstance(cv, int):  # scikit-learn's default for classifiers
         return bool(is_classifier(search))

@@ -95,7 +95,8 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
 def register_onnx_converters(*models: Any) -> None:
     """Teach skl2onnx the classes of skdp in some models, for its own ``to_onnx`` and the like.
 
-    Those functions do not look for steps that leak private rows, as `to_onnx` of this library does.
+    Those functions do not look for steps that leak private rows: of these this one warns, and
+    `to_onnx` of this library refuses them.
 
     Parameters
     ----------
@@ -129,7 +130,10 @@ def register_onnx_converters(*models: Any) -> None:
         raise ImportError(
             "register_onnx_converters needs skl2onnx: pip install 'skdp[onnx]'."
         ) from error
+    from skdp.reporting.leaks import warn_of_leaks
+
     for model in models:
+        warn_of_leaks(model)
         chosen = fitted_model(model)
         for part in (chosen, *chosen.get_params(deep=True).values()):
             kind = type(part)

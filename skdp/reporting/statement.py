@@ -120,7 +120,8 @@ def privacy_statement(
 
     The object is walked part by part. Each part is classed as private, with what it cost; as
     data-independent; as taken at your word, with the assumption; or as leaking, with the
-    remedy. If a part leaks, the statement says that there is no guarantee for the whole.
+    remedy. If a part leaks, the statement says that there is no guarantee for the whole, and a
+    `PrivacyWarning` names the part.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def privacy_statement(
     >>> from skdp import OperaLogisticRegression
     >>> from skdp.reporting import privacy_statement
     >>> classifier = OperaLogisticRegression(epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1])
-    >>> classifier = classifier.fit([[0.1], [0.9], [0.2], [0.8]], [0, 1, 0, 1])
+    >>> classifier = classifier.fit([[0.1], [0.9]] * 50, [0, 1] * 50)
     >>> statement = privacy_statement(classifier, unit="patient")
     >>> print(statement.splitlines()[0])
     Privacy statement of OperaLogisticRegression ...
@@ -210,6 +211,7 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     # Loads the whole of scikit-learn's preprocessing, which few programs need.
     from skdp.reporting._examine import distinct_records, examine, is_search
+    from skdp.reporting.leaks import warn_of_leaks
 
     parameters = fitted.get_params(deep=True) if hasattr(fitted, "get_params") else {}
     ledger = _find_ledger(parameters)
@@ -218,6 +220,8 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[st
     findings = examine(fitted, "result" if kind == "result" else "estimator")
     spent = distinct_records(findings)
     leaks = any(finding.kind == "leaking" for finding in findings)
+    if leaks:
+        warn_of_leaks(fitted)
     total = total_of(spent, rows_per_unit) if spent else None
     taken = [finding.assumption for finding in findings if finding.assumption]
     return {

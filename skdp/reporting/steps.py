@@ -156,6 +156,25 @@ _COLUMN_TYPES = (
     "decides it"
 )
 
+_SELECTION = "ColumnTransformer with a public list of columns, or DPPCA"
+# What samplers of imbalanced-learn do, by their method.
+_RESAMPLING = (
+    "it copies, makes up or drops rows by what other rows are, so that one row is in the table "
+    "several times, or decides which others are",
+    "class_weight= of the private classifier, which its noise covers",
+)
+# Ensembles that give each row once to each fit.
+_ENSEMBLES = {
+    "BaggingClassifier": "the list of labels and seeds of its fits",
+    "BaggingRegressor": "seeds of its fits",
+    "VotingClassifier": "the list of labels",
+    "VotingRegressor": "its parts",
+    "OneVsRestClassifier": "the list of labels",
+    "OutputCodeClassifier": "the list of labels",
+    "MultiOutputClassifier": "the lists of labels",
+    "MultiOutputRegressor": "its parts",
+}
+
 REMEDIES = {
     "StandardScaler": "BoundedScaler with public bounds, or DPStandardScaler",
     "MinMaxScaler": "BoundedScaler with public bounds, or DPQuantileClipper",
@@ -164,9 +183,25 @@ REMEDIES = {
     "QuantileTransformer": "DPQuantileClipper",
     "PCA": "DPPCA",
     "TruncatedSVD": "DPPCA",
-    "SimpleImputer": "SimpleImputer(strategy='constant', fill_value=...) with a public value",
+    "SimpleImputer": (
+        "missing= of a TableSchema's columns, or SimpleImputer(strategy='constant', "
+        "fill_value=..., keep_empty_features=True) with a public value"
+    ),
+    "KNNImputer": "missing= of a TableSchema's columns, which reads each cell by itself",
+    "IterativeImputer": "missing= of a TableSchema's columns, which reads each cell by itself",
     "OneHotEncoder": "OneHotEncoder(categories=[...]) with public lists of categories",
     "OrdinalEncoder": "OrdinalEncoder(categories=[...]) with public lists of categories",
+    "TargetEncoder": "CategoricalColumn of a TableSchema, with its public list",
+    "KBinsDiscretizer": "NumericColumn(cuts=[...]) of a TableSchema, with public thresholds",
+    "SplineTransformer": "knots=[...], public numbers, or NumericColumn(encoding='waves')",
+    "PowerTransformer": "BoundedScaler with public bounds, or NumericColumn(scale='log')",
+    **dict.fromkeys(
+        ("SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe"), _SELECTION
+    ),
+    **dict.fromkeys(
+        ("GenericUnivariateSelect", "SelectFromModel", "SequentialFeatureSelector"), _SELECTION
+    ),
+    **dict.fromkeys(("VarianceThreshold", "RFE", "RFECV"), _SELECTION),
     "CountVectorizer": "vocabulary=[...], a public list, or HashingVectorizer",
     "TfidfVectorizer": (
         "vocabulary=[...], a public list, with use_idf=False; or transform by one that was fitted "
@@ -217,6 +252,15 @@ def classify_step(step: Any) -> StepVerdict:
         judge = _DEPENDS_ON_PARAMETERS.get(name)
         if judge is not None and (verdict := judge(step)) is not None:
             return verdict
+        if name in _ENSEMBLES:
+            return StepVerdict(
+                "leaking",
+                "its fits are charged each by itself and add up, while what it keeps beside them, "
+                f"such as {_ENSEMBLES[name]}, comes from the rows without noise",
+                "one private estimator with the whole epsilon, or the fits inside by themselves",
+            )
+    if hasattr(step, "fit_resample"):
+        return StepVerdict("leaking", *_RESAMPLING)
     reason = "it learns from the rows without noise, or is not known not to"
     return StepVerdict("leaking", reason, REMEDIES.get(name, _GENERAL_REMEDY))
 

@@ -14,7 +14,8 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -349,6 +350,31 @@ def public_message(message: str) -> str:
 
 # By the address of the memory, for as long as the array that owns it lives.
 _notes: dict[int, tuple[weakref.ref[Any], float]] = {}
+
+
+# By what was fitted: its table or what owns its memory, while that lives; where in it rows lie; and
+# whether a budget was charged.
+_fitted_on: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def note_fit(fitted: Any, rows: Any, charged: bool) -> None:
+    """Remember which table something was fitted on, as an object: its cells are not looked at."""
+    numbers = isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub"
+    with suppress(TypeError):  # lists cannot be remembered
+        owner = weakref.ref(_owner(rows) if numbers else rows)
+        _fitted_on[fitted] = owner, rows.__array_interface__ if numbers else None, charged
+
+
+def was_fitted_on(fitted: Any, rows: Any, *, charged: bool = False) -> bool:
+    """Tell whether a table, or an array in its memory, is that of a fit; or of a charged one."""
+    with suppress(TypeError, np.exceptions.TooHardError):
+        owner, place, paid = _fitted_on.get(fitted, (lambda: None, None, False))
+        if owner() is None or place is None or paid < charged:
+            return owner() is rows is not None and paid >= charged
+        # Of places, not of values; and the memory is there as long as its owner.
+        there, work = SimpleNamespace(__array_interface__=place), cast(Any, 10_000)
+        return isinstance(rows, np.ndarray) and np.shares_memory(there, rows, max_work=work)
+    return False
 
 
 def resolve_data_norm(data_norm: float | None) -> float:

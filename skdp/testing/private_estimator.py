@@ -6,6 +6,7 @@ from typing import Any
 from unittest import SkipTest
 
 from skdp.base.parameters import OnFail
+from skdp.reporting.leaks import warn_of_leaks
 from skdp.testing._case import Case
 from skdp.testing._checks import CHECKS
 
@@ -80,6 +81,7 @@ def check_private_estimator(
     >>> {result["status"] for result in results}
     {'passed'}
     """
+    warn_of_leaks(estimator)
     case = Case(estimator, X, y, neighbours, n_draws)
     results: list[dict[str, Any]] = []
     for check in CHECKS:

@@ -25,6 +25,7 @@ from skdp.preprocessing.schema.base import (
     centre,
     number_problem,
 )
+from skdp.running import warn_once
 
 
 def _root(x: Any) -> Any:
@@ -134,6 +135,18 @@ class NumericColumn(FeatureColumn):
         if not 1 <= cuts <= 1000 or self.lower is None or self.upper is None:
             raise self._fail("cuts", f"a number of cuts is 1 to 1000 and needs bounds, got {cuts}.")
         return tuple(self.spaced(int(cuts) + 2)[1:-1])
+
+    def warn_of_cuts(self) -> None:
+        """Warn of cuts and spikes beyond the bounds, which contradict each other."""
+        low = -math.inf if self.lower is None else self.lower
+        high = math.inf if self.upper is None else self.upper
+        found = [cut for cut in (*self.thresholds, *(self.spikes or ())) if not low <= cut <= high]
+        if found:
+            warn_once(
+                f"column {self.name!r}: cuts or spikes {found} lie outside the bounds [{low:g}, "
+                f"{high:g}]: if the bounds are right, every cell is on one side of them, and they "
+                "take their share of the norm for nothing. Check the unit of both."
+            )
 
     def spaced(self, count: int) -> list[float]:
         """Return numbers from bound to bound, spaced equally on the scale."""

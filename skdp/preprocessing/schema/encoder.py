@@ -28,7 +28,7 @@ from skdp.preprocessing.schema.base import (
     norm_of,
     refuse_misfits,
 )
-from skdp.preprocessing.schema.columns import Interaction, coarsen, multiply
+from skdp.preprocessing.schema.columns import Interaction, NumericColumn, coarsen, multiply
 from skdp.preprocessing.schema.frames import (
     column_arrays,
     column_dtypes,
@@ -450,6 +450,8 @@ def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
         raise schema._fail("columns", "no column is a feature.")
     for column in features:
         column.refuse_open()
+        if isinstance(column, NumericColumn):
+            column.warn_of_cuts()
     groups = [(kind, [c.name for c in features if c.kind == kind], False) for kind in KINDS]
     groups += [(f"interaction {j}", own, True) for j, own in enumerate(schema.interactions, 1)]
     steps = [

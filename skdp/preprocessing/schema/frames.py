@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skdp.base.parameters import ListedMissing, check_integer, check_real
-from skdp.fitting import frames_to_the_user
 from skdp.preprocessing.schema.base import (
     Column,
     FeatureColumn,
@@ -36,6 +35,7 @@ from skdp.preprocessing.schema.dates import PARTS, PARTS_OF_DAYS, DateColumn, Da
 from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
+from skdp.running import frames_to_the_user
 from skdp.tables.places import divide, split_columns
 from skdp.tables.units import HoldoutRule
 

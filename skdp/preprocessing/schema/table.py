@@ -13,6 +13,7 @@ from skdp.base.parameters import ListedMissing, SchemaEncoding
 from skdp.preprocessing.schema import frames
 from skdp.preprocessing.schema.description import TableDescription, show_table, show_text
 from skdp.preprocessing.schema.encoder import make_preprocessor, make_schema_pipeline
+from skdp.preprocessing.schema.review import review_frame
 
 
 @dataclass(frozen=True, repr=False)
@@ -257,6 +258,42 @@ class TableSchema(TableDescription):
         - column 'height' is missing.
         """
         frames.check_frame(self, frame, label=label)
+
+    def review(self, frame: Any) -> list[str]:
+        """Look at the cells of a table for signs of a mistake in it or in the schema.
+
+        **The list is for the eyes of whoever holds the table.** It is read off private cells
+        without noise, no budget is charged, and no guarantee covers it: whether it is empty is
+        private as well. What it makes you change in the schema must have a public source.
+
+        Parameters
+        ----------
+        frame : DataFrame or ParquetTable
+            A pandas or polars frame, one of Dask, or a table on disk.
+
+        Returns
+        -------
+        list of str
+            What `check` would refuse, and a sentence for each doubt: bounds that are the smallest
+            and largest cell to the last digit, cells beyond bounds or within a small part of them,
+            texts that are no numbers, cells that are not listed, many missing ones, more rows of a
+            unit than `max_rows`.
+
+        Raises
+        ------
+        ValueError
+            If bounds or lists are left open.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdp.preprocessing import NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("cost", 0, 9000)])
+        >>> made_up = pd.DataFrame({"cost": ["1,200", "300", "8,000", "20"]})
+        >>> print(schema.review(made_up)[-1])
+        column 'cost': 2 of 4 cells are texts that are no numbers, and count as missing. ...
+        """
+        return review_frame(self, frame)
 
     def split(self, frame: Any, *, groups: bool = False) -> tuple[Any, ...]:
         """Return the feature columns of a table and its labels.

@@ -1,0 +1,108 @@
+"""What whoever holds a table may look at before a fit: where its cells contradict the schema.
+
+All of it is read off private cells without noise. It is returned, and neither warned of nor raised:
+a warning that depends on cells would tell of them in every log.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from skdp.exceptions import SchemaError
+from skdp.preprocessing.schema.base import MISSING, UNKNOWN, as_numbers, positions_in
+from skdp.preprocessing.schema.columns import NumericColumn
+from skdp.preprocessing.schema.frames import check_frame, series_cells
+from skdp.preprocessing.schema.label import NumericLabel
+from skdp.tables.places import split_columns
+
+# Shares of cells from which something is worth a look.
+_MANY_BEYOND, _MANY_ABSENT = 0.02, 0.2
+
+
+def review_frame(schema: Any, frame: Any) -> list[str]:
+    """Return a sentence for each thing that looks like a mistake; it is as private as the cells."""
+    found = []
+    try:
+        check_frame(schema, frame, label=False)
+    except SchemaError as error:
+        found = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
+    there = Counter(frame.columns)
+    parts = [schema[name] for name in schema.features] + [schema.label] * bool(schema.label)
+    for part in parts:
+        part.refuse_open()
+    known = [part for part in parts if there[part.name] == 1]
+    names = [part.name for part in known] + [schema.unit.column] * (there[schema.unit.column] == 1)
+    cells = split_columns(frame, names, [(name, partial(_read, name)) for name in names])[1]
+    for part, own in zip(known, cells, strict=False):
+        found += [f"{part._place()}: {text}" for text in _doubts(part, own)]
+    return found + [
+        text for own in cells[len(known) :] for text in _doubts_of_unit(schema.unit, own)
+    ]
+
+
+def _read(name: str, rows: Any) -> np.ndarray:
+    return series_cells(rows[name])
+
+
+def _doubts(part: Any, cells: np.ndarray) -> Iterator[str]:
+    codes, texts = getattr(part, "missing_codes", ()), []
+    if isinstance(part, NumericColumn | NumericLabel):
+        numbers = as_numbers(cells, codes)
+        absent, known = np.isnan(numbers), numbers[~np.isnan(numbers)]
+        texts = [cell for cell in cells[absent].tolist() if isinstance(cell, str) and cell.strip()]
+        if texts:
+            yield (
+                f"{len(texts)} of {cells.size} cells are texts that are no numbers, and count as "
+                "missing. Look for thousands separators, decimal commas and units."
+            )
+        if known.size and part.lower is not None and part.upper is not None:
+            yield from _doubts_of_bounds(part.lower, part.upper, known)
+    else:
+        places = positions_in(
+            cells, {value: place for place, value in enumerate(part.listed() or ())}, codes
+        )
+        absent, unknown = places == MISSING, int(np.sum(places == UNKNOWN))
+        if unknown:
+            yield (
+                f"{unknown} of {cells.size} cells are not on the list. Compare their writing "
+                "with it: capital letters, blanks, numbers as texts."
+            )
+    share = (absent.sum() - len(texts)) / max(1, cells.size)
+    if share > _MANY_ABSENT:
+        yield f"{share:.0%} of the cells are missing."
+
+
+def _doubts_of_bounds(lower: float, upper: float, known: np.ndarray) -> Iterator[str]:
+    if lower == known.min() and upper == known.max():
+        yield (
+            f"the bounds [{lower:g}, {upper:g}] are the smallest and the largest cell to the last "
+            "digit. If they were read off the table, they publish these two cells: take bounds "
+            "from a code book, a device or physiology. The ends of a scale may stay."
+        )
+    beyond = float(np.mean((known < lower) | (known > upper)))
+    if beyond > _MANY_BEYOND:
+        yield (
+            f"{beyond:.0%} of the cells lie beyond the bounds [{lower:g}, {upper:g}], and count as "
+            "the bound. Check the unit of both."
+        )
+    inside = np.clip(known, lower, upper)  # cells may be infinite
+    middle = float(np.ptp(np.quantile(inside, [0.01, 0.99]))) / (upper - lower)
+    if middle < _MANY_BEYOND and beyond <= _MANY_BEYOND:
+        yield (
+            f"98 of 100 cells lie within {middle:.1%} of the bounds [{lower:g}, {upper:g}]: all "
+            "rows look alike. Take narrower public bounds, or scale='log'."
+        )
+
+
+def _doubts_of_unit(unit: Any, ids: np.ndarray) -> Iterator[str]:
+    most = int(np.unique(ids.astype(str), return_counts=True)[1].max(initial=0))
+    if most > unit.max_rows:
+        yield (
+            f"unit {unit.name!r}: one has {most} rows, while max_rows={unit.max_rows}. Fits with "
+            "groups= protect all of them; else correct the public bound."
+        )
