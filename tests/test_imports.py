@@ -32,7 +32,7 @@ models: base.parameters threads losses tables solvers
 plans: base.parameters accounting mechanisms tables solvers models
 budget: exceptions base.parameters base.pipelines base.scikit_learn accounting mechanisms
 reporting: exceptions base.parameters base.scikit_learn accounting
-fitting: exceptions base.parameters accounting mechanisms tables budget
+fitting: exceptions base.parameters running accounting mechanisms tables budget
 estimators: base.parameters base.scikit_learn running accounting losses mechanisms tables models
     plans fitting
 preprocessing: exceptions base.parameters base.pipelines base.scikit_learn threads accounting

@@ -26,6 +26,7 @@ from skdp.preprocessing.schema.files import refuse_unknown
 from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
 from skdp.tables.places import split_columns
+from skdp.tables.row_sources import BlockTable
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
 _LAYOUT = (
@@ -159,10 +160,23 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
         raise schema._fail("unit", "its column is not declared or not in the table.")
     wanted = [(schema.label.name, schema.label.encode)]
     if groups:
-        wanted.append((str(schema.unit.column), np.asarray))
+        as_read = shared_texts() if isinstance(frame, BlockTable) else np.asarray
+        wanted.append((str(schema.unit.column), as_read))
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
     X, columns = split_columns(frame, schema.features, read)
     return X, *columns
+
+
+def shared_texts() -> Callable[[np.ndarray], np.ndarray]:
+    """Return a reader of cells that keeps equal texts once: ids have many rows each."""
+    known: dict[str, str] = {}
+
+    def read(cells: np.ndarray) -> np.ndarray:
+        if cells.dtype != object:
+            return cells
+        return _objects(known.setdefault(c, c) if type(c) is str else c for c in cells.tolist())
+
+    return read
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
