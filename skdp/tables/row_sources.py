@@ -223,8 +223,8 @@ class EncodedRows(RowSource):
         # A sparse row is about as long as that which it is made of.
         self.own_bytes = 0.0 if self.is_sparse else float(few.shape[1] * self.dtype.itemsize)
         self.row_bytes = source.row_bytes + (self.own_bytes or source.row_bytes)
-        self.folder = source.folder
-        self._kept = _KeptRows(None if self.is_sparse else self.folder, self.shape, self.dtype)
+        # What is made of rows that are kept is made of them again.
+        self._kept = _KeptRows(None if self.is_sparse else source.folder, self.shape, self.dtype)
 
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop``."""
@@ -281,7 +281,7 @@ class _KeptRows:
         if self._file is None:
             folder = os.environ.get("SKDP_SCRATCH", folder)
             size = shape[0] * shape[1] * dtype.itemsize
-            if folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
+            if not size or folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
                 raise OSError
             self._file = tempfile.TemporaryFile(dir=folder)
         self._file.write(block.data)
