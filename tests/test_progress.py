@@ -48,8 +48,15 @@ def search(method):
 
 def test_searches_show_public_numbers_of_runs(monkeypatch):
     screen = watch(monkeypatch)
-    search("fixed").fit(X, Y)
-    assert "runs of the search" in screen.getvalue() and "2/2" in screen.getvalue()
+    for method in ("fixed", "auto"):
+        screen.truncate(0)
+        search(method).fit(X, Y)
+        assert "runs of the search" in screen.getvalue() and "2/2" in screen.getvalue()
+    screen.truncate(0)
+    search("random-stopping").fit(X, Y)
+    search("auto").set_params(expected_candidates=2).fit(X, Y)
+    search("auto").set_params(param_grid={"alpha": [0.1, 0.2, 0.5, 1.0]}).fit(X, Y)
+    assert not screen.getvalue()
 
 
 def test_audits_show_their_runs(monkeypatch):
