@@ -28,7 +28,7 @@ BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
 FEWEST_ROWS = 1 << 10
 # The pass over encoded rows that keeps them: predictions take one, fits at least three.
-_WORTH_KEEPING = 2
+_WORTH_KEEPING, _NOT_NOW = 2, -1
 
 Index = NDArray[np.int64]
 
@@ -258,8 +258,9 @@ class _KeptRows:
 
     def __init__(self, folder: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         self._given = folder, shape, dtype
-        self._lock, self._passes, self._end = threading.Lock(), 0, 0
+        self._lock, self._passes, self._end = threading.Lock(), 0, _NOT_NOW
         self._file: Any = None
+        self._process = 0
         self.rows: MappedRows | None = None  # once all are there
 
     def __reduce__(self) -> Any:
@@ -268,27 +269,33 @@ class _KeptRows:
     def offer(self, start: int, block: NDArray[Any]) -> None:
         """Take a block of rows that were made, if it is the next that is wanted."""
         with self._lock:
-            self._passes += start == 0
-            if self.rows is not None or self._passes < _WORTH_KEEPING or start != self._end:
-                return
+            if start == 0 and self.rows is None:
+                self._passes += 1
+                self._end = 0 if self._passes >= _WORTH_KEEPING else _NOT_NOW
+            if start != self._end or (start and self._process != os.getpid()):
+                return  # a forked process would write into its parent's file
             try:
                 self._write(block)
-            except OSError:  # no room, or none that may be written to
-                self._file, self._end = None, -1
+            except OSError:  # no room, or no leave to write
+                self._end, self._passes = _NOT_NOW, -(1 << 60)
+            except BaseException:
+                self._end = _NOT_NOW
+                raise
 
     def _write(self, block: NDArray[Any]) -> None:
         folder, shape, dtype = self._given
-        if self._file is None:
+        if self._end == 0:
             folder = os.environ.get("SKDP_SCRATCH", folder)
             size = shape[0] * shape[1] * dtype.itemsize
             if not size or folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
                 raise OSError
-            self._file = tempfile.TemporaryFile(dir=folder)
+            self._file, self._process = tempfile.TemporaryFile(dir=folder), os.getpid()
         self._file.write(block.data)
         self._end += len(block)
         if self._end == shape[0]:
             self._file.flush()
             self.rows = MappedRows(np.memmap(self._file, dtype, "r", shape=shape))
+            self._end = _NOT_NOW
 
 
 class ChosenRows(RowSource):

@@ -345,11 +345,23 @@ def test_kept_rows_are_those_that_are_made(monkeypatch, stored):
     np.testing.assert_array_equal(source.take(np.array([0, 7, 2500])), made[[0, 7, 2500]])
     again = pickle.loads(pickle.dumps(source))
     assert again._kept.rows is None
+    for _ in range(3):
+        again.read(0, 5)  # begins a pass that nobody ends
     np.testing.assert_array_equal(again.in_memory(), made)
     clipped = RowNormClipper(0.5).fit_transform(again)
     for _ in range(3):
         clipped.in_memory()
     assert clipped._kept.rows is None and again._kept.rows is not None  # once is enough
+    source, begun = encoder.transform(X), 2 * [(0, 1001)]
+    for start, stop in begun:
+        source.read(start, stop)
+    with monkeypatch.context() as change:
+        change.setattr(row_sources.os, "getpid", lambda: -1)  # as in a process that is forked here
+        source.read(1001, 2002)
+    source.read(2002, N)
+    assert source._kept.rows is None
+    np.testing.assert_array_equal(source.in_memory(), made)
+    assert source._kept.rows is not None
     monkeypatch.setattr(row_sources.tempfile, "TemporaryFile", lambda dir: Full())
     source = encoder.transform(X)
     for _ in range(4):
