@@ -36,9 +36,10 @@ from skdp.budget.charging import (
 )
 from skdp.mechanisms.contribution import ADJACENCIES
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.running import Caller, callers_of, warn_once
+from skdp.running import Caller, callers_of, shown, warn_once
 from skdp.tables.inputs import note_fit, was_fitted_on
 from skdp.tables.records import Records
+from skdp.tables.row_sources import BlockTable
 
 # Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
 # decorator's.
@@ -82,6 +83,7 @@ class FitProgress:
         self._n_updates = min(n_steps, self._MOST_UPDATES)
         self._n_steps = n_steps
         self._announced = 0
+        self._show: Callable[[int], None] = lambda count: None
         self._context = None
         if hasattr(estimator, "_init_callback_context"):
             self._context = estimator._init_callback_context(max_subtasks=self._n_updates)
@@ -96,8 +98,21 @@ class FitProgress:
         if self._context is not None:
             self._context.call_on_fit_task_begin(estimator=self._estimator)
 
+    @contextmanager
+    def on_screen(self, records: Any) -> Iterator[None]:
+        """Show a bar of a fit on rows that are read in blocks, unless callbacks have one.
+
+        It counts steps where their number is public, and else says that work goes on.
+        """
+        in_blocks = isinstance(getattr(records, "X", None), BlockTable)
+        of_its_own = not in_blocks or hasattr(self._estimator, "_skl_callbacks")
+        name, parts = type(self._estimator).__name__, self._n_steps or None
+        with shown(name, 0 if of_its_own else parts) as self._show:
+            yield
+
     def steps_done(self, count: int) -> None:
         """Announce that `count` steps are done."""
+        self._show(count)
         if self._context is None:
             return
         while self._announced < count * self._n_updates // self._n_steps:
@@ -221,8 +236,9 @@ class PrivateRelease(ChargesBudget, ABC):
             if self.verbose:
                 print(f"[{type(self).__name__}] {spent!r}: {spent.mechanism}{self._about_time}")
             progress.begin()
-            released = self._use_rows(plan, records, progress)
-            records.check_rows()
+            with progress.on_screen(records):
+                released = self._use_rows(plan, records, progress)
+                records.check_rows()
         # What a model publishes before its last step fails is paid for.
         result = self._result(plan, records, released, spent)
         for called, rows, _ in (*callers, Caller(self, X)):

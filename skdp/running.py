@@ -1,4 +1,4 @@
-"""How runs go: silence around private ones, bars of progress for public ones, who called them.
+"""How runs go: silence around private ones, bars for public ones and files, who called them.
 
 What a run says depends on rows, and how often it is said on the number of runs: both are private.
 Streams, warnings and logging belong to the whole process, so that they are silenced once, when the
@@ -123,12 +123,13 @@ _turn = threading.Lock()
 
 
 @contextmanager
-def shown(what: str, n_runs: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar, and yield what tells it how many of the runs are done.
+def shown(what: str, n_parts: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar, and yield what tells it how many parts of a work are done.
 
-    Their number must be public; nothing is shown of 0, which stands for one that is not.
+    Their number must be public. Of None, a bar shows that work goes on, and of 0 there is none:
+    where even that it does is private.
     """
-    if not n_runs or not _turn.acquire(blocking=False):
+    if n_parts == 0 or not _turn.acquire(blocking=False):
         yield lambda count: None
         return
     try:
@@ -136,12 +137,16 @@ def shown(what: str, n_runs: int) -> Iterator[Callable[[int], None]]:
         if console is None:
             yield lambda count: None
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+        from rich import progress
 
-        columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns: list[Any] = ["{task.description}", progress.BarColumn()]
+        if n_parts is None:
+            columns += [progress.TimeElapsedColumn()]
+        else:
+            columns += [progress.MofNCompleteColumn(), progress.TimeRemainingColumn()]
         # What is printed meanwhile goes where it belongs, which may be a file; and of streams that
         # silence or another thread has put in place since, none would be put back.
-        bars = Progress(
+        bars = progress.Progress(
             *columns,
             console=console,
             transient=True,
@@ -149,10 +154,17 @@ def shown(what: str, n_runs: int) -> Iterator[Callable[[int], None]]:
             redirect_stderr=False,
         )
         with bars as bar:
-            task = bar.add_task(what, total=n_runs)
+            task = bar.add_task(what, total=n_parts)
             yield lambda count: bar.update(task, completed=count)
     finally:
         _turn.release()
+
+
+@contextmanager
+def shown_in_percent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
+    """Show what share of a table's rows has been read; their number may be private."""
+    with shown(f"{what}, percent", 100) as done:
+        yield lambda count: done(100 * min(count, n_rows) // max(n_rows, 1))
 
 
 def _watched_console() -> Any:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,24 @@ def test_verify_says_what_only_a_receipt_shows(budget, capsys):
     assert "as it was recorded" not in out and "priced again" in out and "give --receipt" in out
     _, out, _ = run(capsys, "verify", budget.ledger, "--receipt", str(budget.verify()))
     assert "first 4 are those of the receipt" in out
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help", "ledger --help", "ledger show -h"])
+def test_help_and_version_load_nothing(arguments):
+    code = (
+        "import sys\nfrom skdp.cli import main\n"
+        f"try:\n    main({arguments.split()})\n"
+        "except SystemExit as done:\n    assert done.code == 0\n"
+        "print('loaded:', *[m for m in ('sklearn', 'scipy', 'numba', 'numpy', 'pandas')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *said, loaded = done.stdout.splitlines()
+    assert said[0].startswith(f"skdp {version('skdp')}" if "version" in arguments else "usage:")
+    assert loaded == "loaded:"
+
+
+def test_a_receipt_that_is_none_is_said_how_it_reads(budget, capsys):
+    with pytest.raises(SystemExit):
+        run(capsys, "verify", budget.ledger, "--receipt", "three")
+    assert "A receipt reads 'ENTRIES:HASH'" in capsys.readouterr().err

@@ -48,7 +48,8 @@ datasets: base.parameters preprocessing
 testing: exceptions base.parameters base.pipelines accounting mechanisms reporting
 audit: base.parameters base.pipelines base.scikit_learn running accounting mechanisms tables
     budget reporting fitting
-cli: exceptions accounting budget
+ledger_commands: exceptions accounting budget
+cli: exceptions budget ledger_commands
 __init__: exceptions accounting losses mechanisms data budget reporting estimators preprocessing
     model_selection statistics metrics inspection datasets testing audit
 """

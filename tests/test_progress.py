@@ -1,12 +1,14 @@
 """Bars count runs whose number is public, and only where somebody watches."""
 
 import io
+import re
 import sys
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import skdp.tables.row_sources as row_sources
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.audit import audit_epsilon, audit_in_one_run, membership_inference
 from skdp.model_selection import PrivateGridSearchCV
@@ -46,8 +48,15 @@ def search(method):
 
 def test_searches_show_public_numbers_of_runs(monkeypatch):
     screen = watch(monkeypatch)
-    search("fixed").fit(X, Y)
-    assert "runs of the search" in screen.getvalue() and "2/2" in screen.getvalue()
+    for method in ("fixed", "auto"):
+        screen.truncate(0)
+        search(method).fit(X, Y)
+        assert "runs of the search" in screen.getvalue() and "2/2" in screen.getvalue()
+    screen.truncate(0)
+    search("random-stopping").fit(X, Y)
+    search("auto").set_params(expected_candidates=2).fit(X, Y)
+    search("auto").set_params(param_grid={"alpha": [0.1, 0.2, 0.5, 1.0]}).fit(X, Y)
+    assert not screen.getvalue()
 
 
 def test_audits_show_their_runs(monkeypatch):
@@ -109,3 +118,34 @@ def test_bars_come_one_at_a_time_also_after_an_error(monkeypatch):
         raise InterruptedError
     count_three()
     assert "3/3" in screen.getvalue()
+
+
+def fit_from_files(tmp_path, screen, model):
+    """Fit on rows of a large table in a file, some at a time, and return what is on the screen."""
+    rows = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, (999, 2))
+    rows[:] = np.resize(X, (999, 2))
+    screen.truncate(0)
+    model.fit(np.load(tmp_path / "X.npy", mmap_mode="r"), np.resize(Y, 999))
+    return screen.getvalue()
+
+
+def test_fits_on_tables_in_files_show_that_they_go_on(monkeypatch, tmp_path):
+    screen = watch(monkeypatch)
+    monkeypatch.setattr(row_sources, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(row_sources, "FEWEST_ROWS", 100)
+    monkeypatch.setattr(row_sources, "BLOCK_BYTES", 1)
+    given = {"epsilon": 4.0, "delta": 1e-5, "data_norm": 1.0}
+    seen = fit_from_files(tmp_path, screen, DPSGDClassifier(**given, max_iter=7, batch_size=40))
+    assert "checking rows, percent" in seen and "100/100" in seen
+    assert "DPSGDClassifier" in seen and "7/7" in seen
+    # How many passes over rows a minimisation takes is private, and so may be the number of rows.
+    seen = fit_from_files(tmp_path, screen, OperaLogisticRegression(**given))
+    assert "OperaLogisticRegression" in seen and "100/100" in seen
+    assert set(re.findall(r"\d+/(\d+)", seen)) == {"100"} and "999" not in seen
+    monkeypatch.setenv("SKDP_PROGRESS", "0")
+    assert not fit_from_files(tmp_path, screen, OperaLogisticRegression(**given))
+    monkeypatch.delenv("SKDP_PROGRESS")
+    with around_runs():
+        assert not fit_from_files(tmp_path, screen, OperaLogisticRegression(**given))
+    DPSGDClassifier(**given).fit(X, Y)  # in memory
+    assert not screen.getvalue()

@@ -95,6 +95,7 @@ class ParquetTable(BlockTable):
         self, paths: Iterable[Any], columns: Iterable[str] | None = None, seal: Any = None
     ) -> None:
         self._paths = [Path(path) for path in paths]
+        self.folder = self._paths[0].parent
         self._seal = _Seal(self._paths) if seal is None else seal
         self._seal.check_stamps()
         found = [_describe(path) for path in self._paths]

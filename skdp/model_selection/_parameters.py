@@ -55,15 +55,17 @@ class SearchParameters(PrivateFit):
         "float", "Privacy parameter of one fit, in (0, 1); keep it well below 1/n.", default=1e-6
     )
     method: SearchMethod = parameter(
-        '{"random-stopping", "fixed", "holdout", "cv"}',
-        """How candidates are compared. ``"random-stopping"``: a random number of runs, each of a
+        '{"auto", "random-stopping", "fixed", "holdout", "cv"}',
+        """How candidates are compared. ``"auto"`` is ``"fixed"`` for up to three candidates, and
+        ``"random-stopping"`` for more, or where `expected_candidates` is given.
+        ``"random-stopping"``: a random number of runs, each of a
         candidate drawn at random; the model of the run with the best noisy score is released.
         Its price hardly grows with the number of candidates. ``"fixed"``: a public number of
         runs of the candidates in turn; the scores of all are released, and callbacks show how
         many are done. Its price grows with the root of that number. ``"holdout"``: all
         candidates are trained on one part of the rows, compared on the other. ``"cv"``: by
         cross-validation, whose price grows with candidates times folds.""",
-        default="random-stopping",
+        default="auto",
     )
     scoring: Any = parameter(
         "str or RowScorer",

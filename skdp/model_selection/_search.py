@@ -53,6 +53,9 @@ from skdp.tables.units import units_of
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
+# Up to so many candidates a run of each costs less than random stopping: docs/search_gains.md.
+_FEW_CANDIDATES = 3
+
 # Share of epsilon for choosing by scores, where it adds to that of training.
 _SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
 _MET = 0.99  # from which share of the target on the target is what a search claims
@@ -219,7 +222,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, ("auto", *METHODS))
         self._scorer()
         resolve_cv(self.cv)
         check_real("holdout_fraction", self.holdout_fraction, above=0.0, below=1.0)
@@ -323,13 +326,13 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     ) -> Design:
         sizes = tuple(shape[0] - len(part) for part in parts)
         refit = self.method == "cv" if self.refit == "auto" else bool(self.refit)
-        share = 1.0
-        if self.method == "cv" or refit:
-            share = _SELECTION_SHARE.get(self.method, 0.0)
+        method, share = self._method_for(len(candidates)), 1.0
+        if method == "cv" or refit:
+            share = _SELECTION_SHARE.get(method, 0.0)
         if self.selection_share != "auto":
             share = self.selection_share
         return Design(
-            method=self.method,
+            method=method,
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             adjacency=self._relation,
@@ -343,7 +346,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             refit=refit,
             refit_share=float(self.refit_share),
             selection_epsilon=share * float(self.epsilon),
-            noisy_scores=bool(self.noisy_scores) or self.method == "fixed",
+            noisy_scores=bool(self.noisy_scores) or method == "fixed",
             assumptions=assumptions_of(candidate.estimator for candidate in candidates),
             by_unit=by_unit,
         )
@@ -364,9 +367,16 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             by_unit=design.by_unit,
         )
 
+    def _method_for(self, n_candidates: int) -> str:
+        """Return how so many candidates are compared."""
+        if self.method != "auto":
+            return str(self.method)
+        few = n_candidates <= _FEW_CANDIDATES and self.expected_candidates == "auto"
+        return "fixed" if few else "random-stopping"
+
     def _runs(self, n_candidates: int) -> float:
         """Return how often to run: on average, or exactly."""
-        exactly = self.method == "fixed"
+        exactly = self._method_for(n_candidates) == "fixed"
         if exactly:
             check_integer(
                 "expected_candidates",

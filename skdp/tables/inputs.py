@@ -23,6 +23,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from skdp.exceptions import PrivacyWarning
+from skdp.running import shown_in_percent
 from skdp.tables.places import Columns, row_source
 from skdp.tables.row_sources import BlockTable, MappedRows, RowSource
 
@@ -156,9 +157,11 @@ def _faults(source: RowSource, beside: Columns | None) -> Iterable[Any]:
 
 
 def _faults_here(source: RowSource) -> Iterator[Any]:
-    source.note_rows()
-    for rows in source.bounds():
-        yield _fault_of(_check_block, source, *rows)
+    with shown_in_percent("checking rows", source.shape[0]) as done:
+        source.note_rows()
+        for start, stop in source.bounds():
+            yield _fault_of(_check_block, source, start, stop)
+            done(stop)
 
 
 def _fault_of(check: Callable[..., Any], *arguments: Any) -> ValueError | None:

@@ -6,6 +6,10 @@ Sums over rows take blocks in order, one at a time, so that no more than a block
 from __future__ import annotations
 
 import mmap
+import os
+import shutil
+import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -16,12 +20,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp.exceptions import RowsChangedError
+from skdp.running import shown_in_percent
 from skdp.tables.digests import Digester
 
 # Memory for the rows of one block, and up to which size a file is one that is used where it lies.
 BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
 FEWEST_ROWS = 1 << 10
+# The pass over encoded rows that keeps them: predictions take one, fits at least three.
+_WORTH_KEEPING, _NOT_NOW = 2, -1
 
 Index = NDArray[np.int64]
 
@@ -37,6 +44,7 @@ class BlockTable(ABC):
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
     assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
+    folder: Any = None  # of its files, if what is made of them is worth keeping
     _source: Any = None  # whose rows these are made of
     _seen: tuple[Digester, bytes] | None = None
 
@@ -215,13 +223,23 @@ class EncodedRows(RowSource):
         # A sparse row is about as long as that which it is made of.
         self.own_bytes = 0.0 if self.is_sparse else float(few.shape[1] * self.dtype.itemsize)
         self.row_bytes = source.row_bytes + (self.own_bytes or source.row_bytes)
+        # What is made of rows that are kept is made of them again.
+        self._kept = _KeptRows(None if self.is_sparse else source.folder, self.shape, self.dtype)
 
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop``."""
-        return self._made(self._source.read(start, stop)) if start < stop else self._none
+        if start >= stop:
+            return self._none
+        if self._kept.rows is not None:
+            return self._kept.rows.read(start, stop)
+        rows = self._made(self._source.read(start, stop))
+        self._kept.offer(start, rows)
+        return rows
 
     def chosen(self, index: Index) -> Iterator[Any]:
         """Yield the rows of ascending numbers; no others are encoded if that changes no bit."""
+        if self._kept.rows is not None:
+            return self._kept.rows.chosen(index)
         if not self.alone:
             return super().chosen(index)
         return map(self._made, self._source.chosen(index))
@@ -229,6 +247,55 @@ class EncodedRows(RowSource):
     def _made(self, block: Any) -> Any:
         rows = self._encode(block)
         return rows if self.is_sparse else np.ascontiguousarray(rows, self.dtype)
+
+
+class _KeptRows:
+    """Rows of a second pass, in a file without a name, so that later passes need not make them.
+
+    The file lies beside those that the rows are made of, whose protection it shares, or where
+    `SKDP_SCRATCH` says; it goes with the rows or the process. Copies keep rows of their own.
+    """
+
+    def __init__(self, folder: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+        self._given = folder, shape, dtype
+        self._lock, self._passes, self._end = threading.Lock(), 0, _NOT_NOW
+        self._file: Any = None
+        self._process = 0
+        self.rows: MappedRows | None = None  # once all are there
+
+    def __reduce__(self) -> Any:
+        return type(self), self._given
+
+    def offer(self, start: int, block: NDArray[Any]) -> None:
+        """Take a block of rows that were made, if it is the next that is wanted."""
+        with self._lock:
+            if start == 0 and self.rows is None:
+                self._passes += 1
+                self._end = 0 if self._passes >= _WORTH_KEEPING else _NOT_NOW
+            if start != self._end or (start and self._process != os.getpid()):
+                return  # a forked process would write into its parent's file
+            try:
+                self._write(block)
+            except OSError:  # no room, or no leave to write
+                self._end, self._passes = _NOT_NOW, -(1 << 60)
+            except BaseException:
+                self._end = _NOT_NOW
+                raise
+
+    def _write(self, block: NDArray[Any]) -> None:
+        folder, shape, dtype = self._given
+        if self._end == 0:
+            folder = os.environ.get("SKDP_SCRATCH", folder)
+            size = shape[0] * shape[1] * dtype.itemsize
+            if not size or folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
+                raise OSError
+            self._file, self._process = tempfile.TemporaryFile(dir=folder), os.getpid()
+        self._file.write(block.data)
+        self._end += len(block)
+        if self._end == shape[0]:
+            self._file.flush()
+            self.rows = MappedRows(np.memmap(self._file, dtype, "r", shape=shape))
+            self._end = _NOT_NOW
 
 
 class ChosenRows(RowSource):
@@ -365,7 +432,12 @@ def map_rows(function: Callable[..., Any], X: Any, *columns: Any) -> list[Any]:
     """Return ``function(rows, *columns)`` of a table in memory, or of small blocks of a source."""
     if not isinstance(X, BlockTable):
         return [function(X, *columns)]
-    return list(X.map(partial(_of_all, function), columns, small=True))
+    found, at_once = [], X._small_block
+    with shown_in_percent("reading rows", X.shape[0]) as done:
+        for own in X.map(partial(_of_all, function), columns, small=True):
+            found.append(own)
+            done(len(found) * at_once)
+    return found
 
 
 def in_blocks(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:

@@ -41,6 +41,9 @@ _WRONG = (
 _WITHOUT_FORM = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 _SELECTORS = (("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))
 
+# Rows whose ids are looked at together.
+_AT_ONCE = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class Units:
@@ -177,10 +180,11 @@ def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Un
     array = _as_array(ids)
     if n_rows is not None and array.size != n_rows:
         raise ValueError(_WRONG)
-    distinct, first = (_count_whole if array.size and array.dtype.kind in "iu" else _count_any)(
-        array
-    )
+    if array.size and array.dtype.kind in "iu":
+        return _whole_units(array)
+    distinct, first = _count_any(array)
     keys = [_key(value) for value in distinct]
+    del distinct
     known = {key for key in keys if key is not None}
     if len({type(key) for key in known}) > 1:
         raise TypeError(_MIXED)
@@ -211,31 +215,41 @@ def _as_array(ids: Any) -> NDArray[Any]:
     return array
 
 
-def _count_any(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
-    """Return distinct ids, and the place of each row's among them."""
-    values = array.tolist()
+def _count_any(array: NDArray[Any], typed: bool = False) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return distinct ids, and the place of each row's among them.
+
+    Some rows at a time: lists of all take several times their memory.
+    """
     places: dict[Any, int] = {}
-    kinds: Any = list(map(type, values))
-    # Python takes 1, 1.0 and True for one key, of which the first would decide what the others are.
-    keys: Any = values if len(set(kinds)) == 1 else zip(kinds, values, strict=True)
-    try:
-        first = [places.setdefault(key, len(places)) for key in keys]
-        found = places if keys is values else [value for _, value in places]
-        return found, np.array(first, dtype=np.int64)
-    except TypeError:  # what cannot be hashed
-        raise TypeError(_WRONG) from None
+    kinds: set[type] = set()
+    first = np.empty(array.size, dtype=np.int64)
+    for start in range(0, array.size, _AT_ONCE):
+        keys: Any = array[start : start + _AT_ONCE].tolist()
+        kinds.update(map(type, keys))
+        if typed:
+            keys = zip(map(type, keys), keys, strict=True)
+        elif len(kinds) > 1:
+            # Python takes 1, 1.0 and True for one key, of which the first would decide what the
+            # others are.
+            return _count_any(array, typed=True)
+        try:
+            own = [places.setdefault(key, len(places)) for key in keys]
+        except TypeError:  # what cannot be hashed
+            raise TypeError(_WRONG) from None
+        first[start : start + _AT_ONCE] = own
+    return [key[1] for key in places] if typed else list(places), first
 
 
-def _count_whole(array: NDArray[Any]) -> tuple[Iterable[Any], NDArray[np.int64]]:
-    """Do the same for whole numbers, without sorting those of a short range."""
+def _whole_units(array: NDArray[Any]) -> Units:
+    """Do all of it for whole numbers, without sorting those of a short range."""
     low, high = int(array.min()), int(array.max())
     if high - low > 8 * array.size or max(-low, high) >= 2**62:
         distinct, places = np.unique(array, return_inverse=True)
-        return distinct.tolist(), places
-    shifted = array.astype(np.int64) - low
+        return Units(places, tuple(distinct.tolist()))
     seen = np.zeros(high - low + 1, dtype=bool)
+    shifted = array.astype(np.int64) - low
     seen[shifted] = True
-    return (np.flatnonzero(seen) + low).tolist(), (np.cumsum(seen) - 1)[shifted]
+    return Units((np.cumsum(seen) - 1)[shifted], tuple((np.flatnonzero(seen) + low).tolist()))
 
 
 def _key(value: Any) -> int | str | None:

@@ -1,9 +1,12 @@
 """Tables in Parquet files give what the same tables in memory give, whatever their row groups."""
 
 import gc
+import io
 import pickle
 import shutil
+import tempfile
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +29,7 @@ from skdp import (
 )
 from skdp.budget import BudgetAccountant
 from skdp.data.parquet import ParquetTable, open_parquet
-from skdp.exceptions import SchemaError
+from skdp.exceptions import RowsChangedError, SchemaError
 from skdp.metrics import PrivateEvaluation
 from skdp.plans import second_moments
 from skdp.preprocessing import (
@@ -278,6 +281,111 @@ def test_a_fit_keeps_nothing_of_its_table(table, stored):
     gc.collect()
     assert here() is None
     assert "Guarantee" in str(privacy_statement(model))
+
+
+def count_passes(monkeypatch, model, found):
+    """Fit on a table; return the model, how often its features are read, and folders of files."""
+    rows, folders, read, make = [0], [], ParquetTable.read, tempfile.TemporaryFile
+
+    def counted(self, start, stop):
+        rows[0] += (stop - start) * (len(self.columns) > 1)
+        return read(self, start, stop)
+
+    with monkeypatch.context() as change:
+        change.setattr(ParquetTable, "read", counted)
+        note = lambda dir: folders.append(dir) or make(dir=dir)  # noqa: E731
+        change.setattr(row_sources.tempfile, "TemporaryFile", note)
+        fitted = clone(model).fit(found)
+    return fitted, rows[0] / N, [at for at in folders if "__pycache__" not in str(at)]  # numba's
+
+
+@pytest.mark.parametrize("name", ["all rows", "lots", "objective"])
+def test_rows_are_encoded_twice_however_many_passes_there_are(
+    monkeypatch, stored, tmp_path, tmp_path_factory, name
+):
+    model, found = SCHEMA.pipeline(clone(MODELS[name]).set_params(random_state=0)), stored(400)
+    fitted, passes, folders = count_passes(monkeypatch, model, found)
+    assert passes == 2 and folders == [tmp_path]
+    assert [path.name for path in tmp_path.iterdir()] == ["0.parquet"]
+    elsewhere = tmp_path_factory.mktemp("scratch")
+    monkeypatch.setenv("SKDP_SCRATCH", str(elsewhere))
+    assert count_passes(monkeypatch, model, found)[1:] == (2, [str(elsewhere)])
+    # Without room, or without leave to write, the fit is the same to the last bit.
+    monkeypatch.setenv("SKDP_SCRATCH", "0")
+    others = [count_passes(monkeypatch, model, found)]
+    monkeypatch.setenv("SKDP_SCRATCH", str(elsewhere / "missing"))
+    others.append(count_passes(monkeypatch, model, found))
+    monkeypatch.delenv("SKDP_SCRATCH")
+    monkeypatch.setattr(row_sources.shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
+    others.append(count_passes(monkeypatch, model, found))
+    for other, often, folders in others:
+        assert often > 2 and not folders
+        np.testing.assert_array_equal(weights(other[-1]), weights(fitted[-1]))
+
+
+class Full(io.BytesIO):
+    """A file on a disk that gets full."""
+
+    def write(self, data):
+        if self.tell() > 100_000:
+            raise OSError("No space left on device")
+        return super().write(data)
+
+
+def test_kept_rows_are_those_that_are_made(monkeypatch, stored):
+    X, _ = SCHEMA.split(stored(400))
+    encoder = SCHEMA.preprocessor().fit(X)
+    made = np.concatenate([block for _, _, block in encoder.transform(X).blocks()])
+    source = encoder.transform(X)
+    source.read(1001, 2002)  # is no pass
+    for count in range(1, 4):
+        assert (source._kept.rows is not None) == (count > 2)
+        for start, stop, block in source.blocks():
+            np.testing.assert_array_equal(block, made[start:stop])
+    np.testing.assert_array_equal(source.take(np.array([0, 7, 2500])), made[[0, 7, 2500]])
+    again = pickle.loads(pickle.dumps(source))
+    assert again._kept.rows is None
+    for _ in range(3):
+        again.read(0, 5)  # begins a pass that nobody ends
+    np.testing.assert_array_equal(again.in_memory(), made)
+    clipped = RowNormClipper(0.5).fit_transform(again)
+    for _ in range(3):
+        clipped.in_memory()
+    assert clipped._kept.rows is None and again._kept.rows is not None  # once is enough
+    source, begun = encoder.transform(X), 2 * [(0, 1001)]
+    for start, stop in begun:
+        source.read(start, stop)
+    with monkeypatch.context() as change:
+        change.setattr(row_sources.os, "getpid", lambda: -1)  # as in a process that is forked here
+        source.read(1001, 2002)
+    source.read(2002, N)
+    assert source._kept.rows is None
+    np.testing.assert_array_equal(source.in_memory(), made)
+    assert source._kept.rows is not None
+    monkeypatch.setattr(row_sources.tempfile, "TemporaryFile", lambda dir: Full())
+    source = encoder.transform(X)
+    for _ in range(4):
+        np.testing.assert_array_equal(source.in_memory(), made)
+    assert source._kept.rows is None
+
+
+def test_a_table_that_changes_is_refused_though_its_rows_are_kept(monkeypatch, stored, table):
+    found, carry_out = stored(400), OperaSVC._carry_out
+
+    def change_first(self, *given):
+        stored(400, table.take(np.arange(N)[::-1]))
+        return carry_out(self, *given)
+
+    monkeypatch.setattr(OperaSVC, "_carry_out", change_first)
+    with pytest.raises(RowsChangedError):
+        SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(found)
+
+
+def test_equal_ids_are_one_text_in_memory(table, stored):
+    names = pa.array([f"patient {k % 50}" for k in range(N)])
+    place = table.column_names.index("patient")
+    ids = SCHEMA.split(stored(400, table.set_column(place, "patient", names)), groups=True)[2]
+    assert ids.tolist() == names.to_pylist() and len(set(map(id, ids))) == 50
 
 
 def test_rows_are_those_of_the_files_wherever_reading_begins(table, stored):

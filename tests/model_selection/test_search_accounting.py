@@ -306,3 +306,19 @@ def test_what_no_inner_epsilon_makes_affordable_is_refused():
     search = PrivateGridSearchCV(Costly(), {"threshold": [0.0, 1.0]}, method="holdout")
     with pytest.raises(CalibrationError, match="fewer candidates"):
         search.privacy_plan(1000, 5)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_few_candidates_are_run_in_turn_and_many_at_random(adjacency):
+    def plan(method, count, **options):
+        grid = {"alpha": [0.1 * (k + 1) for k in range(count)]}
+        given = {"method": method, "adjacency": adjacency, "random_state": 0, **options}
+        search = PrivateGridSearchCV(OperaLogisticRegression(), grid, **given)
+        return search.privacy_plan(*TABLE).mechanism
+
+    assert PrivateGridSearchCV(OperaLogisticRegression(), {}).method == "auto"
+    assert plan("auto", 3) == plan("fixed", 3) != plan("random-stopping", 3)
+    assert plan("auto", 4) == plan("random-stopping", 4)
+    more = {"expected_candidates": 5.5}
+    assert plan("auto", 2, **more) == plan("random-stopping", 2, **more)
+    assert plan("auto", 2, refit=True) == plan("fixed", 2, refit=True)

@@ -343,7 +343,8 @@ def test_verbose_says_what_is_spent_and_nothing_of_the_runs(table, capsys, monke
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    search = PrivateGridSearchCV(OperaLogisticRegression(verbose=1), GRID, verbose=1)
+    given = {"method": "random-stopping", "verbose": 1}
+    search = PrivateGridSearchCV(OperaLogisticRegression(verbose=1), GRID, **given)
     search.fit(*table)
     assert len(capsys.readouterr().out.splitlines()) == 1 and not sys.stderr.getvalue()
 

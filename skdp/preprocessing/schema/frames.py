@@ -37,6 +37,7 @@ from skdp.preprocessing.schema.label import LabelColumn, NumericLabel
 from skdp.preprocessing.schema.lists import KINDS, BooleanColumn, CategoricalColumn
 from skdp.running import frames_to_the_user
 from skdp.tables.places import divide, split_columns
+from skdp.tables.row_sources import BlockTable
 from skdp.tables.units import HoldoutRule
 
 # Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
@@ -204,7 +205,7 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
         )
     wanted = [(schema.label.name, schema.label.encode)]
     if groups:
-        wanted.append((str(schema.unit.column), np.asarray))
+        wanted.append((str(schema.unit.column), _reader_of_ids(frame)))
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
     X, columns = split_columns(frame, schema.inputs, read)
     return X, *columns
@@ -220,13 +221,12 @@ def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple
         by_unit = groups is None and schema.unit.column is not None
         X, y, *ids = split_frame(schema, X, groups=by_unit)
         return X, y, ids[0] if by_unit else groups
-    if names and set(names) > set(schema.features):
+    if names and set(names) > set(schema.inputs):
         unit = schema.unit.column
         if groups is not None or unit not in names:
-            return X[schema.features], y, groups
-        X, (groups,) = split_columns(
-            X, schema.features, [(unit, partial(_read_cells, unit, np.asarray))]
-        )
+            return X[schema.inputs], y, groups
+        read = partial(_read_cells, unit, _reader_of_ids(X))
+        X, (groups,) = split_columns(X, schema.inputs, [(unit, read)])
     return X, y, groups
 
 
@@ -266,6 +266,22 @@ def warn_without_ids(schema: Any) -> None:
     """Warn of a use of rows without ids where a unit may have several."""
     if schema is not None:
         schema.unit.warn_of_rows(stacklevel=frames_to_the_user() + 1)
+
+
+def _reader_of_ids(table: Any) -> Callable[[np.ndarray], np.ndarray]:
+    return shared_texts() if isinstance(table, BlockTable) else np.asarray
+
+
+def shared_texts() -> Callable[[np.ndarray], np.ndarray]:
+    """Return a reader of cells that keeps equal texts once: ids have many rows each."""
+    known: dict[str, str] = {}
+
+    def read(cells: np.ndarray) -> np.ndarray:
+        if cells.dtype != object:
+            return cells
+        return _objects(known.setdefault(c, c) if type(c) is str else c for c in cells.tolist())
+
+    return read
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
