@@ -422,6 +422,7 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
     _about_time = " (loops that are new to a machine are compiled first, see skdp.warm_up)"
     # What fit takes, for errors; None passes metadata on.
     _fit_takes: ClassVar[str | None] = "X and y only"
+    _beside_rows: ClassVar[tuple[str, ...]] = ()  # what it takes with X and y
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
@@ -435,9 +436,10 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
                 "record's influence and so the noise that hides it. Leave it out; to protect "
                 "people with several rows, give their ids as groups=."
             )
-        if params and self._fit_takes:
+        others = [name for name in params if name not in self._beside_rows]
+        if others and self._fit_takes:
             raise TypeError(
-                f"{type(self).__name__}.fit takes {self._fit_takes}, got {', '.join(params)}."
+                f"{type(self).__name__}.fit takes {self._fit_takes}, got {', '.join(others)}."
             )
 
     def _check_parameters(self) -> None:

@@ -4,10 +4,16 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, PrivateLinearRegression
 from skdp.exceptions import RowsChangedError
 from skdp.mechanisms.random_stream import RandomStream
+from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateRegressionEvaluation
+from skdp.statistics import private_mean
+from skdp.statistics._terms import Terms
+from skdp.tables.places import taken_for_granted
 from skdp.tables.records import Records
 from skdp.tables.row_sources import RowSource
 
@@ -15,6 +21,7 @@ N_ROWS = 300
 NUMBERS = np.arange(N_ROWS)
 X = np.column_stack([NUMBERS / N_ROWS, np.ones(N_ROWS)])
 ids = NUMBERS // 3
+PUBLIC = FrozenEstimator(LogisticRegression().fit(X, NUMBERS % 2))
 
 
 def read(**given):
@@ -55,6 +62,50 @@ def test_a_fit_makes_records_once_and_hands_them_to_the_model(model, groups, laz
     assert own.n_rows == (N_ROWS if groups is None else ids.max() + 1) and own.n_features == 2
     with pytest.raises(FrozenInstanceError):
         own.X = X
+
+
+def statistic(table, labels, groups):
+    return private_mean(table[:, 0], lower=0.0, upper=1.0, epsilon=1.0)
+
+
+def evaluated(work, model):
+    def run(table, labels, groups):
+        if hasattr(work, "fit"):
+            return work.fit(table, labels, groups=groups)
+        return work.evaluate(model.fit(X, NUMBERS % 2), table, labels, groups=groups)
+
+    return run
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "work", "groups"),
+    [
+        (Terms, statistic, None),
+        (PrivateEvaluation, evaluated(PrivateEvaluation(), LogisticRegression()), ids),
+        (PrivateCalibrator, evaluated(PrivateCalibrator(PUBLIC), None), ids),
+        (
+            PrivateRegressionEvaluation,
+            evaluated(PrivateRegressionEvaluation(target_bounds=(0, 1)), LinearRegression()),
+            None,
+        ),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_what_is_no_fit_hands_records_on_as_well(kind, work, groups, lazy, monkeypatch):
+    read, use, made, used, table = kind._read, kind._use_rows, [], [], X
+    if lazy:
+        table = pytest.importorskip("dask.array", reason="needs dask").from_array(
+            X, chunks=(100, 2)
+        )
+    monkeypatch.setattr(kind, "_read", lambda *given: made.append(read(*given)) or made[-1])
+    monkeypatch.setattr(kind, "_use_rows", lambda *given: used.append(given[2]) or use(*given))
+    work(table, NUMBERS % 2, groups)
+    (own,) = made
+    assert isinstance(own, Records) and used == [own] and own.by_unit == (groups is not None)
+    assert own.n_rows == (N_ROWS if groups is None else ids.max() + 1)
+    known = taken_for_granted(table)
+    assert bool(known) == lazy and set(known) <= set(own.assumptions)
 
 
 def test_drawn_records_keep_their_targets_and_their_units():

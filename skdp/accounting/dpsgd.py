@@ -60,13 +60,8 @@ def dpsgd_epsilon(
         Number of steps, fixed in advance.
     delta : float
         Failure probability, in [0, 1).
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
-    accountant : str or Accountant class, default="pld"
-        Who computes the bound: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
-        ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
-    sampling : {"poisson", "uniform"}, default="poisson"
-        Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
+    adjacency, accountant, sampling
+        As for `calibrate_noise_multiplier`.
 
     Returns
     -------

@@ -84,6 +84,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
     # Public attributes beside the weights.
     _public: ClassVar[tuple[str, ...]] = ()
     _fit_takes = "X, y and groups"
+    _beside_rows = ("groups",)
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **fit_params: Any) -> Self:
         """Fit the model under differential privacy.
@@ -145,9 +146,6 @@ class PrivateModel(PrivateFit, BaseEstimator):
         """Say what the guarantee takes for granted of the targets."""
 
     # The order of a fit.
-
-    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
-        super()._refuse_fit_params({k: v for k, v in params.items() if k != "groups"})
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -120,8 +120,8 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
         super()._publish(plan, records, released, spent)
         self._coef_noise_ = coefficient_noise(plan)
         middle, half = scale_of(self._fitted_bounds)
-        *weights, center, scale = released[0]
-        weights = half * np.array(weights)
+        *_, center, scale = released[0]
+        weights = half * released[0][:-2]
         self.coef_ = weights[: plan.n_features] / plan.units.data_norm
         self.center_, self.scale_ = float(middle + half * center), float(half * scale)
         self.intercept_ = self.center_ + float(weights[plan.n_features :].sum()) * plan.constant

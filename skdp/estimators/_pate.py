@@ -191,6 +191,7 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         *("classes_", "answered_", "n_answered_", "noisy_labels_", "student_", "noise_multiplier_"),
     )
     _fit_takes = "X, y, X_public and groups"
+    _beside_rows = ("X_public", "groups")
 
     def fit(
         self, X: Any, y: Any, X_public: Any = None, groups: Any = None, **fit_params: Any
@@ -284,10 +285,6 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         return validate_private_data(self, X, accept_sparse="csr", dtype=_TYPES, reset=False)
 
     # The order of a fit.
-
-    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
-        own = ("X_public", "groups")
-        super()._refuse_fit_params({k: v for k, v in params.items() if k not in own})
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -23,8 +23,7 @@ from skdp.mechanisms.contribution import ROUND_UP, Adjacency
 from skdp.mechanisms.discrete import secret_on_grid
 from skdp.mechanisms.release import Release
 from skdp.models import LinearModel, require
-from skdp.plans.output_perturbation import Numerics, proved_tolerance, release_of
-from skdp.plans.protocol import FitPlan, OnAllRows
+from skdp.plans.output_perturbation import MinimiserPlan, Numerics, proved_tolerance, release_of
 from skdp.solvers.objective import smallest_tolerance
 
 # Cost of the final noise, as a share of the total mu. It adds to mu in squares for one output; for
@@ -59,22 +58,11 @@ def smallest_penalty(
     return model.part_loss.smoothness(model.row_norm) / (model.n_rows * allowed)
 
 
-@dataclass(frozen=True)
-class ObjectivePerturbationPlan(FitPlan, OnAllRows):
+@dataclass(frozen=True, kw_only=True)
+class ObjectivePerturbationPlan(MinimiserPlan):
     """Everything that must agree in one fit by objective perturbation; see `build`."""
 
-    model: LinearModel
-    penalty: float
-    adjacency: Adjacency
-    epsilon: float
-    delta: float
-    solver: SmoothSolver
-    max_iter: int
     tilt_sigma: float
-    tolerance: float
-    sensitivity: float
-    sigma: float
-    grid: float
     tilt_grid: float
     minimiser_event: ObjectivePerturbationEvent | PureDPEvent
 
@@ -151,11 +139,6 @@ class ObjectivePerturbationPlan(FitPlan, OnAllRows):
             tilt_grid=tilt_grid,
             minimiser_event=event,
         )
-
-    @property
-    def release(self) -> Release:
-        """All weights with the final noise, and the sensitivity that replays see."""
-        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
 
     @property
     def secret(self) -> Release:

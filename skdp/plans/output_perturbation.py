@@ -125,9 +125,9 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
     return math.inf
 
 
-@dataclass(frozen=True)
-class OutputPerturbationPlan(FitPlan, OnAllRows):
-    """Everything that must agree in one fit by output perturbation; see `build`."""
+@dataclass(frozen=True, kw_only=True)
+class MinimiserPlan(FitPlan, OnAllRows):
+    """What must agree wherever a minimiser, or what is near it, is released with noise."""
 
     model: LinearModel
     penalty: float
@@ -137,10 +137,21 @@ class OutputPerturbationPlan(FitPlan, OnAllRows):
     solver: Solver
     max_iter: int
     tolerance: float
-    step_size: float
     sensitivity: float
     sigma: float
     grid: float
+
+    @property
+    def release(self) -> Release:
+        """All weights with their noise, and the sensitivity that replays see."""
+        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPerturbationPlan(MinimiserPlan):
+    """Everything that must agree in one fit by output perturbation; see `build`."""
+
+    step_size: float
 
     @classmethod
     def build(
@@ -198,11 +209,6 @@ class OutputPerturbationPlan(FitPlan, OnAllRows):
             sigma=weights.sigma,
             grid=weights.grid,
         )
-
-    @property
-    def release(self) -> Release:
-        """All weights with their noise."""
-        return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
 
     @property
     def own_event(self) -> Event:

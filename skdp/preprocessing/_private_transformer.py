@@ -52,6 +52,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         *("scale_", "data_norm_", "privacy_spent_", "n_features_in_", "feature_names_in_"),
     )
     _fit_takes = "X and groups"
+    _beside_rows = ("groups",)
     _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
     _released: ClassVar[tuple[str, ...]]
 
@@ -147,9 +148,6 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         return bound_rows(self._map(X).astype(X.dtype, copy=False), self.data_norm_)
 
     # The order of a fit.
-
-    def _refuse_fit_params(self, params: dict[str, Any]) -> None:
-        super()._refuse_fit_params({k: v for k, v in params.items() if k != "groups"})
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Records:
         records = Records.read(self, X, groups=params.get("groups"), **self._checks())

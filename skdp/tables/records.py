@@ -26,9 +26,7 @@ _PLAIN = {type(None), bool, int, float, complex, str, bytes, type(...)}
 
 
 def fit_context(estimator: Any, X: Any, *others: np.ndarray, inferred: Any = None) -> bytes:
-    """Digest everything that makes a fit this fit; the digest never leaves it.
-
-    Some of it may be `inferred`, beside the parameters: a relation, bounds, the event.
+    """Digest all that makes a fit this fit, some of it `inferred`; the digest never leaves it.
 
     Two fits with one seed that differ in a single value or parameter get independent noise;
     with shared noise their difference would cancel it and show the private values.

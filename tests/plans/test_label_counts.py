@@ -68,22 +68,23 @@ def test_gaussians_beside_each_other_add_squares():
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings", "by_unit"),
+    ("cls", "settings", "share"),
     [
-        (*CASES[0], False),
-        (*CASES[0], True),
-        (*CASES[2], False),
+        (*CASES[0], 1.0),
+        (*CASES[0], 0.5),
+        (CASES[0][0], {**CASES[0][1], "unit_weighting": "sum", "max_unit_rows": 4}, 0.25),
+        (*CASES[2], 1.0),
     ],
 )
-def test_a_fit_weighs_labels_by_what_it_released(cls, settings, by_unit):
+def test_a_fit_weighs_labels_by_what_it_released(cls, settings, share):
     X, y = rows(n=600)
     y = np.where(np.arange(600) % 10 > 0, 0, y)  # about 5 % of ones
+    by_unit = share < 1.0
     groups = np.arange(600) // 2 if by_unit else None
     with record_releases() as trace:
         fit = cls(epsilon=50.0, random_state=0, **PRIVATE, **settings).fit(X, y, groups=groups)
     counts = trace.releases[0]
-    exact = np.bincount(y) / (2.0 if by_unit else 1.0)
-    np.testing.assert_array_equal(counts.value, exact)
+    np.testing.assert_array_equal(counts.value, np.bincount(y) * share)
     weights = counts.output.min() / counts.output
     assert weights.max() == 1.0 and weights[0] < 0.3
     assert fit.privacy_spent_.unit == ("group" if by_unit else "row")

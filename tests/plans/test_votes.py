@@ -53,6 +53,14 @@ def test_laplace_votes_are_paid_for_as_two_counts():
     assert single.epsilon(1e-5) < 0.75 * epsilon(votes)
 
 
+@pytest.mark.parametrize("aggregation", ["gaussian", "laplace"])
+def test_votes_have_the_noise_that_is_charged(aggregation):
+    (votes,) = plan(aggregation, 4000, 40.0).releases
+    noise = votes.make(np.zeros((4000, 4)), RandomStream.from_seed(0))
+    found = np.std(noise) if aggregation == "gaussian" else np.mean(np.abs(noise))
+    assert found == pytest.approx(40.0, rel=0.05)  # six standard errors
+
+
 def neighbours(n_queries=30, n_classes=4, seed=0):
     """Return counts of 250 votes, and those with one teacher's votes moved at every query."""
     rng = np.random.default_rng(seed)
