@@ -1,5 +1,6 @@
 """One ledger for all processes: what fits is granted, and what was granted is never lost."""
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -89,9 +90,9 @@ def test_pickles_that_outlive_a_temporary_ledger_refuse():
     with pytest.raises(LedgerMissingError):
         later.spent()
     assert not later.ledger.exists()
-    del later
+    del later, fitted
+    gc.collect()  # what tracebacks hold
     model = pickle.loads(stored[1])
-    del fitted
     with pytest.raises(BudgetRequiredError):
         model.fit(X, y)
 
