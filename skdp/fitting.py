@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -106,14 +107,18 @@ class FitProgress:
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
 
+# The relations of the releases that go on in this thread, by what makes them.
+_relations: ContextVar[tuple[tuple[int, Adjacency], ...]] = ContextVar("relations", default=())
+
+
 @contextmanager
-def _one_relation(release: PrivateRelease) -> Iterator[None]:
+def _one_relation(release: Any) -> Iterator[None]:
     """Have a release count in one relation, whatever blocks other threads open meanwhile."""
-    release._relation_in_use = find_relation(release)
+    token = _relations.set((*_relations.get(), (id(release), find_relation(release))))
     try:
         yield
     finally:
-        del release._relation_in_use
+        _relations.reset(token)
 
 
 @contextmanager
@@ -155,7 +160,6 @@ class PrivateRelease(ChargesBudget, ABC):
     _offers_pure = False  # whether delta may be 0
     _method = ".fit"  # which is charged for
     _about_time = ""
-    _relation_in_use: Adjacency | None = None  # while a release goes on
 
     def _release(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Release in the order of the guarantee; `params` are what else is given with the rows."""
@@ -195,7 +199,7 @@ class PrivateRelease(ChargesBudget, ABC):
     @property
     def _relation(self) -> Adjacency:
         """Which tables are neighbours."""
-        return self._relation_in_use or find_relation(self)
+        return dict(_relations.get()).get(id(self)) or find_relation(self)
 
     def _warn_of_delta(self, records: Any) -> None:
         # Whether a warning appears must not tell a number of rows that is private.

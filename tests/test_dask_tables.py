@@ -190,7 +190,7 @@ STATISTICS = {
     "histogram": lambda t, **k: private_histogram(t["ward"], schema=SCHEMA, **k),
     "table": lambda t, **k: private_contingency_table(t[["ward", "stage"]], schema=SCHEMA, **k),
     "mean": lambda t, **k: private_mean(t["age"], schema=SCHEMA, **k),
-    "variance": lambda t, **k: private_variance(t["age"], lower=0, upper=99, **k),
+    "variance": lambda t, **k: private_variance(t["age"], schema=SCHEMA, **k),
     "quantile": lambda t, **k: private_quantile(t["age"], schema=SCHEMA, **k),
     "top k": lambda t, **k: private_top_k(t["ward"], 1, schema=SCHEMA, **k),
     "table one": lambda t, **k: private_table_one(t, SCHEMA, by="ward", **k),

@@ -46,7 +46,7 @@ inspection: base.parameters base.scikit_learn plans reporting preprocessing
 datasets: base.parameters preprocessing
 testing: exceptions base.parameters base.pipelines accounting mechanisms
 audit: base.parameters base.pipelines base.scikit_learn running accounting mechanisms tables
-    reporting fitting
+    budget reporting fitting
 cli: exceptions accounting budget
 __init__: exceptions accounting losses mechanisms data budget reporting estimators preprocessing
     model_selection statistics metrics inspection datasets testing audit

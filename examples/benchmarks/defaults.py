@@ -58,10 +58,15 @@ def delta_of(n_rows: int) -> float:
     return 1e-5 if n_rows < 1000 else 1e-6
 
 
+def relation_of(estimator: type) -> str:
+    """Return the relation that the tables of docs/defaults.md have it in."""
+    return "add-remove" if estimator is DPSGDClassifier else "replace-one"
+
+
 def ratio_of(estimator: type, n_rows: int, epsilon: float) -> float:
     """Return the signal-to-noise ratio of docs/defaults.md."""
     ratio = n_rows * gaussian_profile.mu(epsilon, delta_of(n_rows))
-    return ratio / 2.0 if estimator().adjacency == "replace-one" else ratio
+    return ratio / 2.0 if relation_of(estimator) == "replace-one" else ratio
 
 
 def rules(estimator: type, n_rows: int, epsilon: float) -> Iterator[Any]:
@@ -86,7 +91,8 @@ def area(estimator: type, table: Any, epsilon: float, draws: int) -> float:
     areas = []
     for seed in range(draws):
         delta = delta_of(len(table.y))
-        model = estimator(epsilon, delta, data_norm=1.0, random_state=seed)
+        relation = relation_of(estimator)
+        model = estimator(epsilon, delta, adjacency=relation, data_norm=1.0, random_state=seed)
         model.fit(table.X / table.data_norm, table.y)
         scores = model.decision_function(table.X_test / table.data_norm)
         areas.append(roc_auc_score(table.y_test, scores))
@@ -121,9 +127,8 @@ def measure_open(estimator: type, table: Any, seeds: int) -> Iterator[Row]:
     for epsilon in EPSILONS:
         found = []
         for seed, (X, y, X_test, y_test) in enumerate(table.splits(seeds)):
-            model = estimator(
-                epsilon, delta_of(len(y)), data_norm=table.data_norm, random_state=seed
-            ).fit(X, y)
+            own = {"adjacency": relation_of(estimator), "data_norm": table.data_norm}
+            model = estimator(epsilon, delta_of(len(y)), **own, random_state=seed).fit(X, y)
             scores = model.decision_function(X_test)
             loss = log_loss(y_test, model.predict_proba(X_test)[:, 1])
             found.append((roc_auc_score(y_test, scores), loss, slope(y_test, scores)))

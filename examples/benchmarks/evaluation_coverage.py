@@ -164,8 +164,8 @@ def expect() -> None:
     for n in SIZES:
         for prevalence in (0.02, 0.1, 0.3):
             for epsilon in EPSILONS:
-                thresholds = (prevalence,)
-                evaluation = PrivateEvaluation(epsilon, thresholds=thresholds)
+                own = {"thresholds": (prevalence,), "adjacency": "add-remove"}
+                evaluation = PrivateEvaluation(epsilon, **own)
                 widths = evaluation.expected_widths(n, prevalence)
                 show(f"{n} {prevalence} {epsilon}", [widths[name] for name in names])
 

@@ -26,6 +26,7 @@ FEATURES = {
     "patches, 10 groups": PublicPatches((8, 8), n_filters=50, patch_size=4, normalize_groups=10),
     "patches, whitened": PublicPatches((8, 8), n_filters=50, patch_size=4, whiten=True),
 }
+SETTINGS = {"adjacency": "add-remove", "data_norm": 1.0, "classes": range(10)}
 SPEEDS = (
     ("28 x 28", 70_000, ScatteringTransform((28, 28), normalize_groups=27)),
     ("32 x 32 x 3", 60_000, ScatteringTransform((32, 32, 3), normalize_groups=27)),
@@ -43,7 +44,7 @@ def score_digits(features):
         model = make_pipeline(
             features,
             RowNormClipper(method="scale"),
-            DPSGDClassifier(2.0, 1e-5, data_norm=1.0, classes=range(10), random_state=seed),
+            DPSGDClassifier(2.0, 1e-5, **SETTINGS, random_state=seed),
         )
         scores.append(model.fit(X_train, y_train).score(X_test, y_test))
     return np.mean(scores), np.std(scores, ddof=1)

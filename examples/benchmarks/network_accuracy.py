@@ -69,6 +69,7 @@ def scores(table: Dataset, split: int, seeds: int) -> Iterator[tuple[tuple[float
             model = DPSGDClassifier(
                 epsilon,
                 delta,
+                adjacency="add-remove",
                 data_norm=table.data_norm,
                 hidden_layer_sizes=layers,
                 random_state=split,
@@ -103,6 +104,7 @@ def compare_choices(seeds: int) -> None:
                 rng = np.random.default_rng([seed, TRUTHS.index(truth)])
                 X, y = simulate(truth, n_rows + 5000, strength, rng)
                 options = {"hidden_layer_sizes": (32,), "data_norm": 1.0, **choice}
+                options["adjacency"] = "add-remove"
                 model = DPSGDClassifier(epsilon, 1e-6, random_state=seed, **options)
                 model.fit(X[:n_rows], y[:n_rows])
                 found.append(score(model, X[n_rows:], y[n_rows:]))

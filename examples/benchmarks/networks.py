@@ -46,7 +46,7 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((100_000, 20)) / 20**0.5
 y = (X[:, 0] + 0.2 * rng.standard_normal(len(X)) > 0).astype(int)
 fits = (
-    DPSGDClassifier(1.0, 1e-6, data_norm=2.0),
+    DPSGDClassifier(1.0, 1e-6, adjacency='add-remove', data_norm=2.0),
     DPSGDClassifier(None, 1e-6, noise_multiplier=1.0, data_norm=2.0, batch_size=1024, max_iter=977),
 )
 for fit in fits:

@@ -70,13 +70,14 @@ def judge(cls: Any, way: str, table: Any, norm: float, epsilon: float, seed: int
     X, X_test = shorten(X, norm), shorten(X_test, norm)
     delta = 1e-5 if len(y) < 1000 else 1e-6
     sigma = analytic_gaussian_sigma(epsilon, delta)
-    relation, share = cls().adjacency, WAYS[way]
+    relation = "add-remove" if cls is DPSGDClassifier else "replace-one"
+    share = WAYS[way]
 
     def part(share: float) -> float:
         return float(analytic_gaussian_epsilon(sigma / math.sqrt(share), delta))
 
     left = epsilon if way == "none" else part(1.0 - share)
-    model = cls(left, delta, data_norm=1.0, random_state=seed)
+    model = cls(left, delta, adjacency=relation, data_norm=1.0, random_state=seed)
     if way in ("gram", "columns"):
         diameter = 1.0 if relation == "add-remove" else math.sqrt(2.0)
         noise = diameter * sigma / math.sqrt(share)

@@ -71,6 +71,11 @@ def figures(model: Any, X: Any, y: Any, seconds: float) -> list[float]:
     return [slope, *losses, roc_auc_score(y, probabilities), 1e3 * seconds]
 
 
+def relation_of(cls: Any) -> Any:
+    """Return the relation that the tables of docs/probabilities.md have it in."""
+    return "add-remove" if cls is DPSGDClassifier else "replace-one"
+
+
 def compare(cls: Any, epsilon: float, norm: float, split: tuple[Any, ...], seed: int) -> Any:
     """Return the figures of a fit without and with recalibration, and n mu."""
     X, y, X_test, y_test = split
@@ -78,11 +83,12 @@ def compare(cls: Any, epsilon: float, norm: float, split: tuple[Any, ...], seed:
     for calibrate in (None, "private"):
         # Both fits draw the same noise, on other scales.
         common = {"data_norm": norm, "random_state": FrozenStream.from_seed(seed)}
+        common["adjacency"] = relation_of(cls)
         model = cls(epsilon, classes=[0, 1], calibrate=calibrate, **common)
         start = perf_counter()
         model.fit(X, y)
         found.append(figures(model, X_test, y_test, perf_counter() - start))
-    public = PublicNumbers(*X.shape, 2, epsilon, 1e-6, model.adjacency)
+    public = PublicNumbers(*X.shape, 2, epsilon, 1e-6, relation_of(cls))
     return found, public.signal_to_noise
 
 
@@ -104,7 +110,7 @@ def cells(args: argparse.Namespace) -> Iterator[tuple[str, str, float, Any, Any]
             for shape in SHAPES:
                 splits = [simulate(shape, seed) for seed in range(args.seeds)]
                 for ratio in RATIOS:
-                    epsilon = epsilon_of(ratio, shape[0], cls().adjacency)
+                    epsilon = epsilon_of(ratio, shape[0], relation_of(cls))
                     yield f"{shape}", name, epsilon, 1.0, splits
         else:
             for table in args.tables:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ EPSILONS = (0.3, 1.0, 3.0)
 PREVALENCES = (0.02, 0.05, 0.14)
 MODELS = {
     "objective perturbation, replace-one": ObjectivePerturbationLogisticRegression,
-    "DP-SGD, add-remove": DPSGDClassifier,
+    "DP-SGD, add-remove": partial(DPSGDClassifier, adjacency="add-remove"),
 }
 WAYS = ("neither", "threshold", "weights")
 

@@ -100,7 +100,7 @@ def make_models(n_rows: int) -> dict[str, object]:
         "output perturbation": OperaLogisticRegression(**public),
         "objective perturbation": ObjectivePerturbationLogisticRegression(**public),
         "GRPUA, 10 steps": GrpuaLogisticRegression(**public, max_iter=10),
-        "DP-SGD, one epoch": DPSGDClassifier(**public, **lots),
+        "DP-SGD, one epoch": DPSGDClassifier(**public, **lots, adjacency="add-remove"),
     }
 
 

@@ -69,13 +69,12 @@ def measurements(kind: str, epsilon: float, seed: int) -> Iterator[tuple[str, li
     truth, truth_new = (expit(base + (rows - X_new.mean(axis=0)) @ weights) for rows in (X, X_new))
     y = (rng.random(N_ROWS) < truth).astype(int)
     shared = {"data_norm": KINDS[kind], "classes": [0, 1], "random_state": seed}
+    shared["adjacency"] = "add-remove"
     for name, clf in {
         "variational": VariationalLogisticRegression(epsilon, 1e-5, **shared),
         "noise ignored": VariationalLogisticRegression(epsilon, 1e-5, noise_aware=False, **shared),
         "DP-SGD": DPSGDClassifier(epsilon, 1e-5, **shared),
-        "objective": ObjectivePerturbationLogisticRegression(
-            epsilon, 1e-5, adjacency="add-remove", **shared
-        ),
+        "objective": ObjectivePerturbationLogisticRegression(epsilon, 1e-5, **shared),
     }.items():
         yield name, measure(clf.fit(X, y), X_new, truth_new)
 

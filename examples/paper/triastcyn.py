@@ -58,6 +58,7 @@ def train(X: Any, y: Any, steps: int) -> Any:
         epsilon=None,
         delta=DELTA,
         noise_multiplier=SIGMA,
+        adjacency="add-remove",
         data_norm=1.0,
         classes=range(10),
         hidden_layer_sizes=HIDDEN,

@@ -80,7 +80,7 @@ class PrivateClassifierMixin(ClassifierMixin, PrivateModel):
         >>> classifier = DPSGDClassifier(epsilon=1.0, data_norm=1.0)
         >>> plan = classifier.privacy_plan(n_samples=5000, n_features=20)
         >>> plan.adjacency, bool(plan.epsilon <= 1.0)
-        ('add-remove', True)
+        ('replace-one', True)
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)

@@ -169,6 +169,10 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         "verbose",
     )
 
+    _added_texts: ClassVar[dict[str, str]] = {
+        "adjacency": "The number of records is public under both.",
+    }
+
     epsilon: float = parameter(
         "float", "Privacy parameter in nats, positive.", default=1.0, kw_only=False
     )

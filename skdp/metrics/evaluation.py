@@ -223,7 +223,7 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
         Examples
         --------
         >>> from skdp.metrics import PrivateEvaluation
-        >>> widths = PrivateEvaluation(epsilon=1.0).expected_widths(n=2000, prevalence=0.2)
+        >>> widths = PrivateEvaluation(epsilon=1.0).expected_widths(n=3000, prevalence=0.2)
         >>> bool(widths["roc_auc"] < 0.1)
         True
         """

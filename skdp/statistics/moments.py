@@ -54,8 +54,8 @@ def private_mean(
     Parameters
     ----------
     column : series, array or list of shape (n_samples,)
-        One cell a record. Missing cells are left out under add-remove; under replace-one, where the
-        number of values is public, they are refused.
+        One cell a record. Missing cells are left out. Under replace-one, which takes the number of
+        values for public, they are refused unless the schema says that there may be some.
     lower, upper : float or None, default=None
         Public bounds, from a code book, a device or physiology. Values beyond them count as the
         bound; the mean of these is what is released.
@@ -80,7 +80,8 @@ def private_mean(
     A value at u between the bounds, u from 0 to 1, shares one record out among two cells, ``1 - u``
     and u. Under add-remove both noisy sums are released: shares sum to one record, so that
     the L1 sensitivity is 1, as of one count, and sum and number of values come from one release.
-    Under replace-one the sum of u is released, with sensitivity 1 as well. Shares are integers, in
+    Under replace-one the sum of u is released, with sensitivity 1 as well; or both sums, with 2,
+    where the schema says that cells may be missing. Shares are integers, in
     steps of 2^-30 of a record, which the interval allows for. It is the range of the mean over the
     box that the noise leaves (a union bound). Proof: :ref:`Theorems 1 to 3 of statistics
     <statistics-1>`.
@@ -99,7 +100,7 @@ def private_mean(
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
     described = bounded_column(column, lower, upper, schema)
-    return _moment(terms, "mean", 1, column, described)
+    return _moment(terms, "mean", 1, column, described, _is_whole(described, schema))
 
 
 def private_variance(
@@ -144,7 +145,8 @@ def private_variance(
     -----
     A value at u between the bounds shares one record out among three cells, ``(1 - u)^2``, ``2 u (1
     - u)`` and ``u^2``, so that under add-remove the L1 sensitivity is 1 in all; under replace-one
-    the last two are released, with L1 sensitivity 4/3. Number, mean and variance follow from them.
+    the last two are released, with L1 sensitivity 4/3, or all with 2 where the schema says that
+    cells may be missing. Number, mean and variance follow from them.
     Proof: :ref:`Theorems 1 to 3 of statistics <statistics-1>`.
 
     Examples
@@ -161,12 +163,17 @@ def private_variance(
         *(epsilon, delta, adjacency, mechanism, confidence, accountant, random_state),
     )
     described = bounded_column(column, lower, upper, schema)
-    return _moment(terms, "variance", 2, column, described)
+    return _moment(terms, "variance", 2, column, described, _is_whole(described, schema))
 
 
-def _release(name: str, degree: int, adjacency: Adjacency) -> Release:
+def _is_whole(described: NumericColumn, schema: Any) -> bool:
+    """Tell from the public description whether a column is to have all its cells."""
+    return schema is None or described.missing not in ("ignore", "indicator")
+
+
+def _release(name: str, degree: int, adjacency: Adjacency, whole: bool = True) -> Release:
     """Return what is released, in shares of a record."""
-    if adjacency == "add-remove":
+    if adjacency == "add-remove" or not whole:
         return Release.shares(name, adjacency, UNIT)
     if degree == 1:
         return Release.number(name, UNIT, UNIT)
@@ -176,13 +183,16 @@ def _release(name: str, degree: int, adjacency: Adjacency) -> Release:
 
 
 def _moment(
-    terms: Terms, name: str, degree: int, column: Any, described: NumericColumn
+    terms: Terms, name: str, degree: int, column: Any, described: NumericColumn, whole: bool
 ) -> PrivateStatistic:
-    """Release the cells that records are shared out among, and what follows from them."""
-    of_all = terms.adjacency == "replace-one"
+    """Release the cells that records are shared out among, and what follows from them.
+
+    Of a whole column the number of values is public under replace-one, and not paid for.
+    """
+    of_all = terms.adjacency == "replace-one" and whole
     (noisy, size), plan, spent = terms.release(
         [(column, partial(_read, column=described, whole=of_all))],
-        lambda: terms.noise_of(_release(name, degree, terms.adjacency)),
+        lambda: terms.noise_of(_release(name, degree, terms.adjacency, whole)),
         lambda plan: (
             f"{name}: {describe_noise(plan)}",
             (f"bounds {described.lower:g} and {described.upper:g} are public",)
@@ -212,7 +222,8 @@ def _read(cells: np.ndarray, column: NumericColumn, whole: bool) -> np.ndarray:
     if whole and np.isnan(places).any():
         raise ValueError(
             f"column {column.name!r} has missing cells, so that the number of values is "
-            "not public: take adjacency='add-remove', or fill them with a public number."
+            "not public: declare it, schema=NumericColumn(..., missing='ignore'), or fill them "
+            "with a public number."
         )
     return places
 

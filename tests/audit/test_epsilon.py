@@ -502,11 +502,13 @@ def test_a_pair_of_tables_may_differ_in_all_rows_of_a_patient():
     ):
         with pytest.raises(ValueError, match=message):
             audit_epsilon(model, one, labels, groups=ids, neighbour=wrong)
-    removal = DPSGDClassifier(data_norm=1.0, classes=[0, 1], fit_intercept=False)
+    removal = DPSGDClassifier(
+        adjacency="add-remove", data_norm=1.0, classes=[0, 1], fit_intercept=False
+    )
     with pytest.raises(ValueError, match="zeros on one side"):
         audit_epsilon(removal, one, labels, groups=ids, neighbour=pair)
     with pytest.raises(ValueError, match="fit_intercept=False"):
-        audit_epsilon(DPSGDClassifier(data_norm=1.0), X, y, groups=ids)
+        audit_epsilon(DPSGDClassifier(adjacency="add-remove", data_norm=1.0), X, y, groups=ids)
     pair = np.zeros_like(one)[more], labels[more], ids[more]
     settings["n_trials"] = 20
     removal.set_params(max_iter=3)

@@ -134,6 +134,8 @@ def test_the_charge_comes_once_and_before_any_noise(name, monkeypatch):
         return found
 
     class Budget:
+        adjacency = "replace-one" if name == "PATEClassifier" else "add-remove"
+
         def reserve(self, event, **details):
             charges.append(len(drawn))
             said.update(details, event=event)
@@ -147,30 +149,25 @@ def test_the_charge_comes_once_and_before_any_noise(name, monkeypatch):
         spent = result.privacy_spent_
         for part in ("event", "epsilon", "delta", "adjacency", "seeded", "unit"):
             assert said[part] == getattr(spent, part), part
+        assert spent.adjacency == Budget.adjacency
 
 
 RECORDED = sorted(WORK.keys() - {"SparseVector"})  # which has no relation
 
 
+@pytest.mark.daily(15)
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_relation_that_is_not_given_is_that_of_the_budget(name):
-    """Whether the budget is a parameter or a block, and replaced rows where there is none."""
-
-    def relation(accountant=None):
-        return WORK[name](accountant).privacy_spent_.adjacency
-
-    assert relation() == "replace-one"
-    budget = BudgetAccountant(100.0, 1e-3, **ADDING)
-    if name == "PATEClassifier":  # which needs ids for that
-        with pytest.raises(ValueError, match="adjacency='add-remove', which None is in a budget"):
-            relation(budget)
-        assert budget.entries() == []
-        return
-    with BudgetAccountant(100.0, 1e-3, adjacency="replace-one"):
-        assert relation(budget) == "add-remove"
-    with budget:
-        assert relation() == "add-remove"
-    assert [entry["adjacency"] for entry in budget.entries()] == ["add-remove"] * 2
+def test_a_relation_that_is_not_given_is_that_of_the_block(name):
+    """And without a budget replaced rows."""
+    assert WORK[name](None).privacy_spent_.adjacency == "replace-one"
+    with BudgetAccountant(100.0, 1e-3, **ADDING) as budget:
+        if name == "PATEClassifier":  # which needs ids for that
+            with pytest.raises(ValueError, match="adjacency='add-remove', which None is in a bud"):
+                WORK[name](None)
+            assert budget.entries() == []
+            return
+        assert WORK[name](None).privacy_spent_.adjacency == "add-remove"
+    assert [entry["adjacency"] for entry in budget.entries()] == ["add-remove"]
 
 
 @pytest.mark.parametrize("name", ["DPSGDClassifier", "private_mean", "PrivateEvaluation"])

@@ -74,7 +74,7 @@ def test_the_relation_is_that_of_the_budget_that_is_charged(kind, relation):
         assert kind(adjacency=relation).privacy_plan(**SHAPE).adjacency == relation
     plan = budget.plan(plan_fits(kind(accountant=budget), **SHAPE))
     assert kind(accountant=plan).fit(X, Y).privacy_spent_.adjacency == relation
-    assert plan.left() == [] and "_relation_in_use" not in vars(inside)
+    assert plan.left() == []
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -105,6 +105,16 @@ def test_what_is_asked_of_a_budget_fits_it():
             spent = DPSGDClassifier(1.0, 1e-5, data_norm=1.0).fit(X, Y).privacy_spent_
         assert spent.adjacency == relation and 0.99 < spent.epsilon <= 1.0
         assert budget.spent() == (1.0, 1e-5) and budget.remaining() == (0.0, 0.0)
+
+
+def test_a_larger_budget_spends_what_a_model_states():
+    budget = BudgetAccountant(3.0, 1e-5)
+    with budget:
+        spent = DPSGDClassifier(1.0, 1e-5, data_norm=1.0).fit(X, Y).privacy_spent_
+    assert spent.adjacency == "replace-one" and 0.99 < spent.epsilon <= 1.0
+    # What is left of delta is kept for others; at the model's own delta it is its epsilon.
+    assert budget.spent()[0] < 1.05
+    assert budget.total.epsilon_at(1e-5) == pytest.approx(spent.epsilon, rel=1e-4)
 
 
 def test_forecasts_of_steps_and_searches_follow_the_budget_that_is_asked():

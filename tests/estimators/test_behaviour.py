@@ -102,7 +102,7 @@ def test_spent_is_at_most_what_was_asked(estimator, table):
         assert spent.delta_at(epsilon) <= 1e-7
         assert spent.epsilon_at(1e-7) <= epsilon
         assert spent.epsilon_at(1e-9) > e
-        assert spent.adjacency == estimator().adjacency and not spent.seeded
+        assert spent.adjacency == "replace-one" and not spent.seeded
 
 
 def test_nothing_unexpected_is_released(estimator, table):
@@ -157,7 +157,7 @@ def test_one_seed_never_shares_noise_between_different_fits(estimator, table):
 
 def test_fit_charges_once_before_rows_are_used(estimator, table, monkeypatch):
     X, y = table
-    budget = BudgetAccountant(1.0, 1e-6, adjacency=estimator().adjacency)
+    budget = BudgetAccountant(1.0, 1e-6)
 
     def explode(*args, **kwargs):
         (entry,) = budget.entries()
@@ -172,7 +172,7 @@ def test_fit_charges_once_before_rows_are_used(estimator, table, monkeypatch):
 
 def test_clones_share_the_budget(table):
     (X, y), estimator = table, OperaLogisticRegression
-    budget = BudgetAccountant(100.0, 1e-3, adjacency=estimator().adjacency)
+    budget = BudgetAccountant(100.0, 1e-3)
     cross_val_score(estimator(accountant=budget), X, y, cv=3)
     assert len(budget.entries()) == 3
     GridSearchCV(estimator(accountant=budget), {"epsilon": [0.5, 1.0]}, cv=2).fit(X, y)

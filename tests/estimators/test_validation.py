@@ -38,7 +38,7 @@ def refuses(estimator, X, y, message, error=ValueError, fit_params=None, **param
         ("data_norm", ["1", True], TypeError),
         ("alpha", [-1e-3, np.inf], ValueError),
         ("alpha", ["automatic", None], TypeError),
-        ("adjacency", ["replace_one", "remove", None], ValueError),
+        ("adjacency", ["replace_one", "remove", False], ValueError),
         ("fit_intercept", ["yes", 1, None], ValueError),
         ("intercept_scaling", [0.0, -1.0], ValueError),
         ("verbose", [-1], ValueError),
@@ -141,7 +141,7 @@ def test_a_refused_fit_leaves_the_last_one_as_it_was(estimator, table):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(table[0]).rename(columns=str)
     turned = frame[frame.columns[::-1]]
-    budget = BudgetAccountant(1.0, 1e-4, adjacency=estimator().adjacency)
+    budget = BudgetAccountant(1.0, 1e-4)
     model = estimator(epsilon=0.9, accountant=budget).fit(frame, table[1])
     expected = model.predict(frame)
     for other in (turned, turned.iloc[:, 1:]):

@@ -206,11 +206,13 @@ def test_one_charge_and_a_statement_of_both_parts(name):
     assert len(budget.entries()) == 1
 
 
-def test_the_relation_is_that_of_the_model():
-    classifier = DPSGDClassifier(random_state=0).fit(X, Y)
+def test_one_relation_of_model_and_adjustment_has_one_guarantee():
+    """That of the budget without another word, and without a budget that of replaced rows."""
+    classifier = DPSGDClassifier(adjacency="add-remove", random_state=0).fit(X, Y)
     model = make_pipeline(Normalizer(), classifier).fit(X, Y)
     for inner, relation in ((FROZEN, "replace-one"), (FrozenEstimator(model), "add-remove")):
-        fitted = PrivateThreshold(inner).fit(X, Y)
+        assert PrivateThreshold(inner).fit(X, Y).privacy_spent_.adjacency == "replace-one"
+        fitted = PrivateThreshold(inner, adjacency=relation).fit(X, Y)
         assert fitted.privacy_spent_.adjacency == relation
         assert privacy_statement(fitted).to_dict()["guarantee"] is not None
     public = LogisticRegression().fit(X, Y)

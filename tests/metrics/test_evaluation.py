@@ -220,7 +220,7 @@ def test_an_evaluation_counts_neighbours_as_its_budget_does(relation):
         planned = PrivateEvaluation(1.0).evaluate(MODEL, X, Y).privacy_spent_
     assert spent.adjacency == planned.adjacency == relation
     assert spent.event == given.event
-    assert PrivateEvaluation().evaluate(MODEL, X, Y).privacy_spent_.adjacency == "add-remove"
+    assert PrivateEvaluation().evaluate(MODEL, X, Y).privacy_spent_.adjacency == "replace-one"
 
 
 def test_models_without_what_is_needed_are_refused():

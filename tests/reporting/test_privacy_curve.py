@@ -135,7 +135,7 @@ def test_from_estimator_shows_the_reported_guarantee():
     ).fit(X, y)
     display = PrivacyCurveDisplay.from_estimator(model, grid=[1e-8, 1e-5, 1e-4])
     assert display.upper[1] <= 1.0 < display.upper[0]
-    assert legend_of(display) == ["DPSGDClassifier (add-remove)"]
+    assert legend_of(display) == ["DPSGDClassifier (replace-one)"]
     opera = OperaLogisticRegression(1.0, 1e-5, data_norm=2.0).fit(X, y)
     ax = display.ax_
     both = PrivacyCurveDisplay.from_estimator(opera, ax=ax, name="OPERA", color="k", grid=[1e-5])

@@ -68,7 +68,8 @@ def test_numbers_of_all_containers_are_counted_and_averaged(cells):
     for make in INTEGERS.values():
         found = private_histogram(make(cells), categories=[2, 1], **EXACT)
         assert found.values.tolist() == [cells.count(2), cells.count(1)]
-        mean = private_mean(make(cells), lower=0, upper=5, **EXACT)
+        schema = NumericColumn("column", 0, 5, missing="ignore")
+        mean = private_mean(make(cells), schema=schema, **EXACT)
         if known:
             low, high = mean.interval
             assert low <= np.clip(known, 0, 5).mean() <= high and high - low < 1e-2
@@ -210,7 +211,7 @@ def test_table_one_takes_fewer_columns_and_no_arms():
     frame = pd.DataFrame({"age": [20.0, 50.0], "arm": ["drug", "placebo"]})
     table = private_table_one(frame, SCHEMA, columns=["age"], epsilon=1.0)
     assert [row.statistic for row in table.rows] == ["n", "mean", "sd"]
-    assert table.arms == ("all",) and table.scale == 2.0 and table.privacy_spent_.epsilon == 1.0
+    assert table.arms == ("all",) and table.scale == 4.0 and table.privacy_spent_.epsilon == 1.0
     empty = private_table_one(frame[:0], SCHEMA, by="arm", columns=["age"], epsilon=1.0)
     assert len(empty.rows) == 6
 
