@@ -43,12 +43,12 @@ class BudgetExceededError(SkdpError, RuntimeError):
     Attributes
     ----------
     requested : tuple of float or None
-        The (epsilon, delta) that the refused charge would have cost by itself.
+        The (epsilon, delta) that was asked for, in the relation of the request.
     remaining : tuple of float or None
         The (epsilon, delta) of the largest single release that would still have fitted.
     fits : tuple of float or None
-        The (epsilon, delta) to ask for instead, by a release of the same kind; None if no
-        release of that kind fits any more.
+        The (epsilon, delta) to ask for instead, by a release of the same kind and relation, which
+        is granted; None if no release of that kind fits any more.
     search : tuple or None
         Of a fit by scikit-learn's `GridSearchCV` and others of its kind: the name of that class,
         and how many of its other fits are charged, whole or in part.

@@ -112,6 +112,13 @@ def last_step(model: Any) -> Any:
     return model
 
 
+def whom_it_protects(model: Any) -> dict[str, Any] | None:
+    """Return name and rows of the unit of the schema that a model was made by, if by one."""
+    last = last_step(fitted_model(last_step(model)))
+    found: dict[str, Any] | None = getattr(last, "_protects", None)
+    return found
+
+
 def columns_of(model: Any) -> int | None:
     """Return the number of columns that a model was fitted on; None if it does not say."""
     return model.n_features_in_ if responds(model, "n_features_in_") else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -15,6 +15,7 @@ from skdp.budget import config
 from skdp.budget.config import get_config
 from skdp.budget.entries import BudgetEntry, is_recorded
 from skdp.budget.ledger.home import at_home
+from skdp.budget.travelling import LeftBehind, goes_to_a_worker
 from skdp.exceptions import BudgetExceededError, BudgetRequiredError
 from skdp.running import warn_once
 
@@ -273,6 +274,8 @@ def find_accountant(bound: Any = None) -> Any:
     known = [accountant for _, _, accountant in here[-1:]] or _innermost_blocks()
     known += [_Unclear() if each is None else _reach(each) for each in config.heard("budget")]
     distinct = {_identity(budget): budget for budget in known}
+    if isinstance(bound, LeftBehind):
+        bound = _known(bound, distinct.values()) or bound
     if bound is not None and (not distinct or _identity(bound) in distinct):
         return bound
     unclear = len(distinct) > 1 or (bound is not None and distinct)
@@ -303,6 +306,16 @@ def supposed(accountant: Any) -> Iterator[None]:
         _blocks_here.reset(token)
 
 
+def _known(left: LeftBehind, known: Iterable[Any] = ()) -> Any:
+    """Return the budget that was left behind if it is known here, None elsewhere."""
+    for budget in known:
+        address = _address(budget)
+        if address is not None and LeftBehind.of(address) == left:
+            return budget
+    address = left.address()
+    return None if address is None else _reach(address)
+
+
 def _innermost_blocks() -> list[Any]:
     blocks = dict(_blocks_anywhere)
     around = {outer for _, outer in blocks.values()}
@@ -325,6 +338,8 @@ class ChargesBudget(PlainParameters):
     # too. An estimator that came back from a worker stays bound to that budget.
 
     _bound_accountant: Any = None
+    # Public name of a schema's unit, and its bound on rows; `TableSchema.pipeline` sets it.
+    _protects: dict[str, Any] | None = None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Bind what is constructed, copied or unpickled in a block."""
@@ -343,10 +358,30 @@ class ChargesBudget(PlainParameters):
         accountant = find_accountant(self._bound_accountant)
         if accountant is not None and not isinstance(accountant, _Unclear):
             state["_bound_accountant"] = accountant
+        if not goes_to_a_worker():
+            accounts = {name: state.get(name) for name in ("accountant", "_bound_accountant")}
+            for name, account in accounts.items():
+                if isinstance(account, Account):
+                    state[name] = LeftBehind.of(account._address())
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {**state}
+        left = state.get("_bound_accountant")
+        if isinstance(left, LeftBehind) and self._bound_accountant is not None:
+            # Of a budget that is not known here: that of the block in which this is loaded.
+            state["_bound_accountant"] = _known(left) or self._bound_accountant
+        if isinstance(own := state.get("accountant"), LeftBehind):
+            found = _known(own)
+            unknown = {"accountant": None, "_bound_accountant": own}
+            state |= unknown if found is None else {"accountant": found}
+        parent = getattr(super(), "__setstate__", vars(self).update)
+        parent(state)
 
     def __sklearn_clone__(self) -> Any:
         clone = super().__sklearn_clone__()  # type: ignore[misc]
+        if self._protects is not None:
+            clone._protects = self._protects
         return clone._bind(self._bound_accountant)
 
 
@@ -373,6 +408,8 @@ def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: st
     search = find_search(task)
     if search is not None:
         parameters = {**parameters, "search": search.record()}
+    if (whom := getattr(estimator, "_protects", None)) is not None:
+        parameters = {**parameters, "protects": whom}
     own = estimator.accountant
     try:
         charge(own, spent, type(estimator).__name__, method, parameters, bound)

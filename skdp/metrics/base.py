@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import Auto, DeclaredParameters, check_integer, parameter
 from skdp.base.pipelines import first_step, take_apart
-from skdp.base.scikit_learn import BaseEstimator, columns_of, responds
+from skdp.base.scikit_learn import BaseEstimator, columns_of, responds, whom_it_protects
 from skdp.budget.charging import ChargesBudget
 from skdp.exceptions import RowsChangedError
 from skdp.fitting import PrivateRelease, ReleaseParameters
@@ -214,6 +214,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         model = params["model"]
         X, y, groups = take_apart(model, X, y, params["groups"])
         _check_model(model, X)
+        self._protects = whom_it_protects(model)
         about, ask = self._about(model)
         if y is None:
             raise ValueError(

@@ -8,7 +8,7 @@ from skdp.accounting.records import safe_text
 from skdp.reporting.statement import privacy_statement
 
 
-def model_card(fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = None) -> Any:
+def model_card(fitted: Any, *, unit: Any = None, rows_per_unit: int | None = None) -> Any:
     """Return a model card whose privacy fields are filled in from the privacy statement.
 
     Nothing else is filled in: no figure of performance, which would cost (`PrivateEvaluation`
@@ -21,7 +21,7 @@ def model_card(fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = No
     ----------
     fitted : estimator, Pipeline or search
         What `privacy_statement` takes, with ``get_params``.
-    unit : str or PrivacyUnit, default="row"
+    unit : str, PrivacyUnit or None, default=None
         Whom the guarantee is to protect, as in `privacy_statement`.
     rows_per_unit : int or None, default=None
         Public bound on the rows of one unit, as in `privacy_statement`.

@@ -7,11 +7,12 @@ import platform
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.accounting.records import JsonRecord, who
 from skdp.base.parameters import check_integer
+from skdp.base.scikit_learn import whom_it_protects
 from skdp.exceptions import LedgerError
 from skdp.reporting._rendering import event_text, render_html, render_text
 from skdp.reporting.profile import Total, total_of
@@ -114,7 +115,7 @@ class PrivacyStatement(str, JsonRecord):
 
 
 def privacy_statement(
-    fitted: Any, *, unit: Any = "row", rows_per_unit: int | None = None
+    fitted: Any, *, unit: Any = None, rows_per_unit: int | None = None
 ) -> PrivacyStatement:
     """Return the privacy statement of a fitted object, a released result or a ledger.
 
@@ -127,8 +128,10 @@ def privacy_statement(
     ----------
     fitted : estimator, pipeline, search, result or BudgetAccountant
         What was fitted, a result with ``privacy_spent_``, or the ledger that all was charged to.
-    unit : str or PrivacyUnit, default="row"
-        Whom the guarantee is to protect, for example ``"patient"`` or ``schema.unit``.
+    unit : str, PrivacyUnit or None, default=None
+        Whom the guarantee is to protect, for example ``"patient"`` or ``schema.unit``. None takes
+        the unit of the schema whose `pipeline` made the model, or of a ledger all charges; else a
+        row.
     rows_per_unit : int or None, default=None
         Public bound on the rows that one unit has in the table; None takes that of `unit` if it
         knows one, else 1. With more than one the statement adds the guarantee for the whole unit,
@@ -160,6 +163,7 @@ def privacy_statement(
     >>> print(statement.splitlines()[0])
     Privacy statement of OperaLogisticRegression ...
     """
+    unit = _unit_of(fitted) if unit is None else unit
     # A max_rows of 1 may be nobody's choice: only where all fits are of rows it is taken for one.
     if rows_per_unit is None and not isinstance(unit, str) and unit.max_rows > 1:
         rows_per_unit = unit.max_rows
@@ -169,6 +173,25 @@ def privacy_statement(
         return PrivacyStatement(_ledger_record(fitted, unit, rows_per_unit))
     _refuse_unfitted(fitted)
     return PrivacyStatement(_fitted_record(fitted, unit, rows_per_unit))
+
+
+class _Unit(NamedTuple):
+    name: str
+    max_rows: int = 1
+
+
+def _unit_of(fitted: Any) -> _Unit:
+    """Return the unit of the schema that a model or all charges of a ledger go back to."""
+    found = [whom_it_protects(fitted)]
+    if _is_ledger(fitted):
+        charges = [entry for entry in fitted.entries() if entry["kind"] != "plan"]
+        found = [charge["parameters"].get("protects") for charge in charges]
+    # A parameter of somebody else's estimator may have that name.
+    known = [whom for whom in found if isinstance(whom, dict) and {"name", "max_rows"} <= {*whom}]
+    names = {whom["name"] for whom in known}
+    if len(known) < len(found) or len(names) != 1:
+        return _Unit("row")
+    return _Unit(names.pop(), max(whom["max_rows"] for whom in known))
 
 
 def _refuse_unfitted(fitted: Any) -> None:

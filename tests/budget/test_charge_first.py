@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import os
+import pickle
 import warnings
 
 import numpy as np
@@ -16,6 +18,7 @@ from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms import RandomStream, SparseVector
 from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+from skdp.reporting import model_card, privacy_statement
 
 X, Y = rows(60)
 TARGETS = np.clip(X @ [0.5, -0.5, 0.2, 0.0], -1.0, 1.0)
@@ -233,3 +236,49 @@ def test_a_charge_says_that_persons_are_protected():
     model.fit(X, TARGETS, groups=np.arange(60) // 2)
     (entry,) = budget.entries()
     assert entry["unit"] == "group" == model.privacy_spent_.unit == budget.total.unit
+
+
+def check_card(result, shown):
+    pytest.importorskip("skops")
+    if hasattr(result, "get_params") and "NO guarantee" not in privacy_statement(result):
+        assert f"(epsilon = {shown[0]}, delta = {shown[1]})" in model_card(result).render()
+
+
+@pytest.mark.parametrize(
+    "relation", ["replace-one", pytest.param("add-remove", marks=pytest.mark.slow)]
+)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_place_has_the_figure_that_was_asked_for_and_charged(name, relation):
+    if name == "PATEClassifier" and relation == "add-remove":
+        pytest.skip("needs ids")
+    budget = BudgetAccountant(100.0, 1e-3, adjacency=relation)
+    with budget:
+        result = WORK[name](budget)
+        dumped = pickle.dumps(result)
+    spent = result.privacy_spent_
+    epsilon, delta = spent
+    (entry,) = budget.entries()
+    assert (entry["epsilon"], entry["delta"]) == (epsilon, delta)
+    assert entry["parameters"].get("epsilon", epsilon) == epsilon
+    shown = f"{epsilon:.6g}", f"{delta:.3g}"
+    statement, text = privacy_statement(result), " ".join(privacy_statement(result).split())
+    guarantee = statement.to_dict()["guarantee"]
+    assert (guarantee["epsilon"], guarantee["delta"]) == (epsilon, delta)
+    assert f"({shown[0]}, {shown[1]})-differential privacy" in text
+    assert {point["epsilon"] for point in guarantee["curve"] if point["delta"] == delta} == {
+        epsilon
+    }
+    for part in statement.to_dict()["parts"]:
+        assert part.get("epsilon", epsilon) == epsilon
+    for place in (repr(spent), spent._repr_html_(), statement._repr_html_()):
+        assert shown[0] in place and shown[1] in place
+    check_card(result, shown)
+    # The sharper figure is a detail, and never more than what is promised.
+    proved = float(spent.epsilon_at(delta))
+    assert proved <= epsilon and guarantee["proved_epsilon"] <= epsilon
+    assert ("Sharper figure" in text) == (f"{guarantee['proved_epsilon']:.6g}" != shown[0])
+    again = pickle.loads(pickle.dumps(spent))
+    assert again == spent and type(spent).from_dict(spent.to_dict()) == spent
+    for secret in (budget.ledger.name, os.getcwd()):
+        assert secret.encode() not in dumped

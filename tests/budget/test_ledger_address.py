@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skdp import cli
+from skdp import OperaLogisticRegression, cli
 from skdp.accounting import PureDPEvent
 from skdp.budget import BudgetAccountant, LedgerMismatchError, LedgerUnreachableError
 from skdp.budget import config as notices
@@ -58,6 +58,8 @@ def test_servers_that_are_away_are_named_without_the_password(budget, capsys):
     assert "LedgerUnreachableError" in repr(budget) and shown in budget._repr_html_()
     assert budget.ledger in said[-1] and SECRET.encode() not in pickle.dumps(budget)
     assert not any(SECRET in text or "horse" in text for text in said)
+    model = OperaLogisticRegression(accountant=budget)  # of which files hold no address at all
+    assert b"127.0.0.1" not in pickle.dumps(model) and b"ann@" not in pickle.dumps(model)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """One ledger for all processes: what fits is granted, and what was granted is never lost."""
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -23,7 +24,7 @@ from support import rows
 
 from skdp import OperaLogisticRegression
 from skdp.accounting import GaussianEvent, PureDPEvent
-from skdp.budget import BudgetAccountant, LedgerMissingError
+from skdp.budget import BudgetAccountant, BudgetRequiredError, LedgerMissingError
 
 METHODS = [m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods()]
 needs_fork = pytest.mark.skipif("fork" not in METHODS, reason="needs fork")
@@ -79,16 +80,21 @@ def test_pickles_that_outlive_a_temporary_ledger_refuse():
     X, y = rows()
     budget = BudgetAccountant(5.0, 1e-4)
     model = OperaLogisticRegression(epsilon=0.5, delta=1e-6, accountant=budget).fit(X, y)
-    stored = pickle.dumps(model)
+    stored = pickle.dumps(budget), pickle.dumps(model)
     expected = model.predict(X)
     del budget, model
-    later = pickle.loads(stored)
-    assert (later.predict(X) == expected).all() and "LedgerMissingError" in repr(later.accountant)
+    later, fitted = map(pickle.loads, stored)
+    assert (fitted.predict(X) == expected).all() and "LedgerMissingError" in repr(later)
     with pytest.raises(LedgerMissingError, match=r"not there.*ledger='FILE'"):
-        later.fit(X, y)
+        fitted.fit(X, y)  # this process still knows which ledger was meant
     with pytest.raises(LedgerMissingError):
-        later.accountant.spent()
-    assert not later.accountant.ledger.exists()
+        later.spent()
+    assert not later.ledger.exists()
+    del later, fitted
+    gc.collect()  # what tracebacks hold
+    model = pickle.loads(stored[1])
+    with pytest.raises(BudgetRequiredError):
+        model.fit(X, y)
 
 
 def test_hashing_a_budget_does_not_depend_on_what_is_spent():

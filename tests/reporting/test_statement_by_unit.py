@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.ensemble import VotingClassifier
@@ -13,8 +14,14 @@ from sklearn.pipeline import make_pipeline
 from skdp import OperaLogisticRegression
 from skdp.accounting import GaussianEvent, group_epsilon
 from skdp.budget import BudgetAccountant
-from skdp.metrics import PrivateCalibrator
-from skdp.preprocessing import DPStandardScaler, PrivacyUnit
+from skdp.metrics import PrivateCalibrator, PrivateEvaluation
+from skdp.preprocessing import (
+    DPStandardScaler,
+    LabelColumn,
+    NumericColumn,
+    PrivacyUnit,
+    TableSchema,
+)
 from skdp.reporting import privacy_statement
 from skdp.reporting.profile import joint_accountant
 
@@ -145,3 +152,33 @@ def test_folds_that_rows_decide_leak_where_units_are_protected(folds, leaks):
     parts = privacy_statement(found).to_dict()["parts"]
     named = [part for part in parts if "balanced by the private numbers" in str(part)]
     assert len(named) == leaks
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.uniform(18.0, 100.0, 900), "died": rng.integers(0, 2, 900)})
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_the_statement_of_a_budget_keeps_the_unit_of_a_schema(frame, relation, rows, tmp_path):
+    unit = PrivacyUnit("patient", max_rows=rows)
+    schema = TableSchema(
+        [NumericColumn("age", 18, 100)], label=LabelColumn("died", [0, 1]), unit=unit
+    )
+    path = tmp_path / "study.sqlite"
+    with BudgetAccountant(3.0, 1e-5, adjacency=relation, ledger=path) as budget:
+        model = schema.pipeline(OperaLogisticRegression(1.0, 1e-6))
+        X, y = schema.split(frame)
+        model.fit(X, y)
+        PrivateEvaluation(1.0, 1e-6).evaluate(model, X, y)
+        for subject in (budget, BudgetAccountant.open(path), model):
+            guarantee = privacy_statement(subject).to_dict()["guarantee"]
+            assert guarantee["unit"] == "patient" and guarantee["rows_per_unit"] == rows
+            assert ("of_the_unit" in guarantee) == (rows > 1)
+            assert privacy_statement(subject, unit=unit).to_dict()["guarantee"] == guarantee
+        # Of a charge that names no unit it is not known whom it protects.
+        OperaLogisticRegression(0.1, 1e-7).fit(X, y)
+    assert privacy_statement(budget).to_dict()["guarantee"]["unit"] == "row"
+    assert privacy_statement(budget, unit="visit").to_dict()["guarantee"]["unit"] == "visit"

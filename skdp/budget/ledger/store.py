@@ -330,6 +330,13 @@ class Ledger:
                 ledger = _registry[place, identity] = cls(place, identity, genesis)
             return ledger
 
+    @classmethod
+    def in_use(cls, identity: str) -> Ledger | None:
+        """Return the one ledger of an identity that something in this process uses."""
+        with take_turn():
+            found = [ledger for (_, known), ledger in _registry.items() if known == identity]
+        return found[0] if len(found) == 1 else None  # of copies nobody knows which is meant
+
     @contextlib.contextmanager
     def opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
         """Open the ledger, for a charge excluding all others; what is not kept is rehearsed."""

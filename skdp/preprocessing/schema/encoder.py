@@ -471,6 +471,9 @@ def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
 def make_schema_pipeline(schema: Any, estimator: Any, positions: bool) -> SchemaPipeline:
     """Return a pipeline of the preprocessor and a clone that is told the norm and the label."""
     estimator = clone(estimator)
+    for part in (estimator, *estimator.get_params(deep=True).values()):
+        if hasattr(type(part), "_protects"):  # what it charges says so in the ledger
+            part._protects = {"name": schema.unit.name, "max_rows": schema.unit.max_rows}
     of_label = {} if schema.label is None else _label_parameters(schema.label, estimator)
     elsewhere = behind_others(estimator)
     for key, value in estimator.get_params(deep=True).items():
