@@ -238,6 +238,16 @@ def test_codes_are_missing_by_their_date_or_their_text():
     assert list(column.encode(times)[:, -1]) == [1, 0]
 
 
+def test_predictions_warn_of_a_column_without_a_date_and_fits_do_not(recwarn):
+    frame = pandas.DataFrame({"day": ["31.12.2020", "1.1.2021"]})
+    encoder = SchemaEncoder([DateColumn("day", *BOUNDS, unknown="indicator")])
+    encoder.fit_transform(frame)
+    encoder.transform(pandas.DataFrame({"day": ["31.12.2020", "2021-01-01"]}))
+    assert not recwarn
+    with pytest.warns(UserWarning, match="column 'day': none of the cells is a date"):
+        encoder.transform(frame)
+
+
 # ------------------------------------------------------------------------------- norms and parts
 dates = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31))
 cells = st.one_of(

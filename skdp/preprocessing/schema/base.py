@@ -218,6 +218,10 @@ class FeatureColumn(Column, ABC):
         """Return columns, functions of this one, whose features side by side are its own."""
         return (self,)
 
+    def about_strangers(self, found: np.ndarray) -> str:
+        """Return what to ask if no cell is what the column expects; empty if one is."""
+        return ""
+
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of cells; each row has norm at most the column's weight.
 
