@@ -439,7 +439,7 @@ def test_lengths_of_coefficients_as_the_guide_says():
     categories = CategoricalColumn("month", place.tolist()).encode(place)
     season, one = np.cos(2 * np.pi * place / 12), (place == 4) - 1 / 12
     found = [
-        round(float(np.sum(np.linalg.lstsq(block, wanted)[0] ** 2)), 1)
+        round(float(np.sum(np.linalg.lstsq(block, wanted, rcond=None)[0] ** 2)), 1)
         for wanted in (season, one)
         for block in (waves, categories)
     ]
