@@ -115,10 +115,10 @@ def _recalled(
     read: Callable[[Any], tuple[int, bool]], cell: Any, codes: Sequence[str]
 ) -> tuple[int, bool]:
     """Return the date of a cell; texts recur, and other objects may not tell each other apart."""
-    if isinstance(cell, str):
-        return (NO_DATE, False) if cell in codes else read(cell)
     try:
-        return _moment(cell)
+        if not isinstance(cell, str):
+            return _moment(cell)
+        return (NO_DATE, False) if cell in codes else read(cell)
     except Exception:  # a cell decides about no error
         return UNKNOWN_DATE, False
 
