@@ -142,10 +142,13 @@ def test_cells_with_a_zone_are_converted_and_others_are_in_it(missing):
     expected = column.encode(python([*CHANGES.values(), None]))
     aware = python(instants, UTC)
     late = np.array([t or "NaT" for t in instants], "M8[us]")
+    india = datetime.timezone(datetime.timedelta(hours=5, minutes=30))
+    elsewhere = [t and t.astimezone(india).replace(microsecond=999_999) for t in aware]
     containers = {
         "objects": aware,
         "texts": np.array([t and t + "Z" for t in instants], dtype=object),
-        "offsets": np.array([t and f"{t}+00:00" for t in instants], dtype=object),
+        "objects elsewhere": np.fromiter(elsewhere, dtype=object),
+        "offsets": np.array([t and t.isoformat() for t in elsewhere], dtype=object),
         "pandas": pandas.Series(late).dt.tz_localize("UTC"),
         "pandas elsewhere": pandas.Series(late).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"),
         "pandas objects": pandas.Series(late).dt.tz_localize("UTC").astype(object),
