@@ -251,6 +251,12 @@ def test_other_columns_are_neither_read_nor_checked(tmp_path, monkeypatch):
         assert sorted(frame.columns) == sorted(WARD.columns)
         X = IGNORING.split(frame)[0]
         np.testing.assert_array_equal(wanted.predict(X), wanted.predict(WARD))
+    new = TableSchema.read_parquet(IGNORING.replace(label=None), tmp_path / "wide.parquet")
+    assert sorted(new.columns) == sorted(set(WARD.columns) - {"died"})
+    WIDE.drop(columns=["died", "id"]).to_parquet(tmp_path / "new.parquet")
+    assert list(IGNORING.read_parquet(tmp_path / "new.parquet").columns) == list(
+        X.columns[[0, 2, 1]]
+    )
     decoded, opened = set(), parquet.ParquetTable._open
 
     def spy(self, start):
