@@ -341,7 +341,7 @@ def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()
 def number_problem(dtype: Any) -> str | None:
     """Say why a table's column cannot hold numbers, by its type alone, or None."""
     if holds_dates(dtype):
-        return HOLDS_TIMES
+        return f"is numeric in the schema but its type is not: it {HOLDS_TIMES}"
     if dtype_family(dtype) in ("text", "other"):
         return "is numeric in the schema but its type is not; convert it row by row."
     return None
