@@ -218,6 +218,10 @@ class FeatureColumn(Column, ABC):
         """Return columns, functions of this one, whose features side by side are its own."""
         return (self,)
 
+    def about_strangers(self, found: np.ndarray) -> str:
+        """Return what to ask if no cell is what the column expects; empty if one is."""
+        return ""
+
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of cells; each row has norm at most the column's weight.
 
@@ -337,7 +341,7 @@ def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()
 def number_problem(dtype: Any) -> str | None:
     """Say why a table's column cannot hold numbers, by its type alone, or None."""
     if holds_dates(dtype):
-        return HOLDS_TIMES
+        return f"is numeric in the schema but its type is not: it {HOLDS_TIMES}"
     if dtype_family(dtype) in ("text", "other"):
         return "is numeric in the schema but its type is not; convert it row by row."
     return None

@@ -96,6 +96,15 @@ def date_problem(dtype: Any, timezone: str) -> str | None:
     return None
 
 
+def calendar_part(seconds: np.ndarray, part: str) -> np.ndarray:
+    """Return the calendar year of seconds since 1970, or the place of another part in its cycle."""
+    if part == "year":
+        return seconds.astype("M8[s]").astype("M8[Y]").astype(np.int64) + 1970
+    if part == "month":
+        return seconds.astype("M8[s]").astype("M8[M]").astype(np.int64) % 12
+    return (seconds // DAY + 3) % 7 if part == "weekday" else seconds // 3600 % 24
+
+
 @functools.lru_cache
 def find_zone(timezone: str) -> ZoneInfo | None:
     """Return the zone of a name, or None of an empty one; errors are those of Python."""
@@ -106,10 +115,10 @@ def _recalled(
     read: Callable[[Any], tuple[int, bool]], cell: Any, codes: Sequence[str]
 ) -> tuple[int, bool]:
     """Return the date of a cell; texts recur, and other objects may not tell each other apart."""
-    if isinstance(cell, str):
-        return (NO_DATE, False) if cell in codes else read(cell)
     try:
-        return _moment(cell)
+        if not isinstance(cell, str):
+            return _moment(cell)
+        return (NO_DATE, False) if cell in codes else read(cell)
     except Exception:  # a cell decides about no error
         return UNKNOWN_DATE, False
 

@@ -18,6 +18,7 @@ from skdp.preprocessing.schema.calendars import (
     DAY,
     NO_DATE,
     UNKNOWN_DATE,
+    calendar_part,
     date_problem,
     find_zone,
     read_dates,
@@ -34,15 +35,6 @@ _CYCLES: dict[str, tuple[Any, ...]] = {
     "hour": tuple(range(24)),
 }
 _MOST_WAVES = 6
-
-
-def _calendar(seconds: np.ndarray, part: str) -> np.ndarray:
-    """Return the calendar year of seconds since 1970, or the place of another part in its cycle."""
-    if part == "year":
-        return seconds.astype("M8[s]").astype("M8[Y]").astype(np.int64) + 1970
-    if part == "month":
-        return seconds.astype("M8[s]").astype("M8[M]").astype(np.int64) % 12
-    return (seconds // DAY + 3) % 7 if part == "weekday" else seconds // 3600 % 24
 
 
 def _check_zone(column: Any) -> None:
@@ -251,6 +243,12 @@ class DateColumn(FeatureColumn):
         """Return an empty list, as of numbers."""
         return ()
 
+    def about_strangers(self, found: np.ndarray) -> str:
+        """Return what to ask if no cell is a date; empty if one is."""
+        if not np.any(found == UNKNOWN_DATE) or np.any(found > UNKNOWN_DATE):
+            return ""
+        return "none of the cells is a date, such as 2020-01-31: are they written differently?"
+
     def feature_names(self) -> list[str]:
         """Return one name a feature."""
         return [name for piece in self.pieces() for name in piece.feature_names()]
@@ -315,8 +313,8 @@ class DateColumn(FeatureColumn):
     def _place_in(self, part: str, seconds: np.ndarray, given: np.ndarray) -> np.ndarray:
         """Return the numbers that a part of dates is, or places in its cycle; of others none."""
         if part in _CYCLES:
-            return np.where(given, _calendar(seconds, part), MISSING)
-        numbers = (seconds - self.ends[0]) / DAY if part == "days" else _calendar(seconds, part)
+            return np.where(given, calendar_part(seconds, part), MISSING)
+        numbers = (seconds - self.ends[0]) / DAY if part == "days" else calendar_part(seconds, part)
         return np.where(given, numbers, np.nan)
 
 

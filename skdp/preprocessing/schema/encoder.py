@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import reprlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ from skdp.base.pipelines import behind_others, is_routed, who_needs_ids
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import (
-    UNKNOWN,
     FeatureColumn,
     names_read,
     norm_of,
@@ -154,7 +152,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If no cell of a column is on its public list. `fit_transform` is silent about it.
+            If no cell of a column is on its public list, or a date. `fit_transform` is silent
+            about it.
         """
         check_is_fitted(self)
         refuse_container(X)
@@ -181,8 +180,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         cells = dict(zip(names_read(self._columns), column_arrays(X), strict=True))
         for column in self._columns:
             found = column._read(*(cells[part.name] for part in column.sources()))
-            if predicting and column.listed():
-                _warn_of_strangers(column, found)
+            if predicting and (said := column.about_strangers(found)):
+                warnings.warn(f"column {column.name!r}: {said}", UserWarning, stacklevel=2)
             blocks.append(column._features(found))
         if self._product:
             return multiply(blocks)
@@ -215,16 +214,6 @@ def _with_types(columns: Sequence[FeatureColumn], X: Any) -> list[tuple[Any, Any
     """Return what each column of a table is to be with its type, for each that reads it."""
     types = dict(zip(names_read(columns), column_dtypes(X), strict=True))
     return [(part, types[part.name]) for column in columns for part in column.sources()]
-
-
-def _warn_of_strangers(column: FeatureColumn, found: np.ndarray) -> None:
-    if np.any(found == UNKNOWN) and not np.any(found >= 0):
-        warnings.warn(
-            f"column {column.name!r}: none of the cells is on the public list, "
-            f"{reprlib.repr(list(column.listed() or ()))}: are they written differently?",
-            UserWarning,
-            stacklevel=3,
-        )
 
 
 class SchemaPreprocessor(ColumnTransformer):

@@ -417,7 +417,11 @@ def read_parquet(schema: Any, path: Any, options: dict[str, Any]) -> Any:
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow: pip install 'skdp[parquet]'.")
     if schema.others == "ignore":
-        options = {"columns": sorted(wanted_names(schema)), **options}
+        from pyarrow.parquet import ParquetDataset
+
+        wanted = wanted_names(schema)
+        names = [name for name in ParquetDataset(path).schema.names if name in wanted]
+        options = {"columns": names, **options}
     return pandas.read_parquet(path, engine="pyarrow", dtype_backend="pyarrow", **options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,6 +56,13 @@ class _ListedColumn(FeatureColumn):
             self._set("fill_value", values[values.index(self.fill_value)])
         if set(values) & set(self.missing_codes):
             raise self._fail("missing_codes", f"must not be among {field}.")
+
+    def about_strangers(self, found: np.ndarray) -> str:
+        """Return what to ask if no cell is on the list; empty if one is."""
+        if not self.listed() or not np.any(found == UNKNOWN) or np.any(found >= 0):
+            return ""
+        listed = reprlib.repr(list(self.listed() or ()))
+        return f"none of the cells is on the public list, {listed}: are they written differently?"
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Return the problem of a table's column of this type and its remedy, if there is one."""
