@@ -241,12 +241,14 @@ def callers_of(release: Any) -> list[Caller]:
     """
     found = []
     for frame in frames_of_libraries():
+        called = object_of(frame)
+        if called is release:  # which may be a private search
+            continue
         if str(frame.f_globals["__name__"]).startswith(_OWN_RUNS):
             return []
-        called = object_of(frame)
         if called is None and frame.f_code.co_name in _SCORING:
             found.append(Caller(frame.f_code.co_name))
-        if called is None or called is release or not hasattr(called, "get_params"):
+        if called is None or not hasattr(called, "get_params"):
             continue
         if callable(getattr(called, "privacy_plan", None)):  # its fit is one release
             return []

@@ -102,6 +102,9 @@ PLACES = {
     "fit of a nested pipeline": lambda: make_pipeline(
         make_pipeline(StandardScaler()), make_pipeline(model())
     ).fit(X, Y),
+    "fit of a private search": lambda: make_pipeline(
+        StandardScaler(), PrivateGridSearchCV(model(), {"alpha": [0.1, 1.0]}, method="fixed")
+    ).fit(X, Y),
     "fit behind a schema": lambda: (
         TableSchema([NumericColumn("a", -1, 1)])
         .pipeline(make_pipeline(StandardScaler(), OperaLogisticRegression(data_norm=1.0)))
