@@ -383,11 +383,11 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     def _errors_of(self, functions: np.ndarray, of_noise: bool = False) -> np.ndarray:
         """Return standard errors of linear functions of coefficients and intercept, one a row."""
+        if self._back is None:  # the fit is of an earlier version
+            self._set_solution(self._solution.penalty, self._kept)
         solution = self._solution
         if not (solution.estimable or of_noise):
             return np.full(len(functions), np.nan)
-        if self._back is None:
-            self._set_solution(solution.penalty, self._kept)
         square = solution.noise_covariance if of_noise else solution.covariance
         weights = functions @ self._back
         return np.sqrt(np.einsum("ij,jk,ik->i", weights, square, weights).clip(0.0))

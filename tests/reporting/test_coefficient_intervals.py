@@ -171,6 +171,19 @@ def test_models_that_no_schema_told_are_told_afterwards():
     assert not hasattr(within[-1].best_estimator_, "_coef_noise_")
 
 
+def test_fits_of_earlier_versions_have_intervals():
+    frame, y, _ = table()
+    model = fit(WARD, frame, y)
+    wanted = coefficient_intervals(model)
+    for name in ("_back", "_meaning", "_coef_noise_"):  # which they lack
+        del vars(model[-1])[name]
+    again = pickle.loads(pickle.dumps(model))
+    found = coefficient_intervals(again)
+    np.testing.assert_allclose(found["low"], wanted["low"], rtol=1e-6, atol=1e-6)
+    bare = coefficient_intervals(again[-1])
+    assert len(bare["name"]) == again[-1].n_features_in_ + 1
+
+
 def test_bounds_of_a_scaler_give_the_units_of_its_columns():
     frame, y, _ = table()
     X = frame[["age", "visits"]]

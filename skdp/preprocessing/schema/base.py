@@ -210,6 +210,10 @@ class FeatureColumn(Column, ABC):
     def _features(self, found: np.ndarray) -> np.ndarray:
         """Return the features of what `_read` returned."""
 
+    def pieces(self) -> tuple[FeatureColumn, ...]:
+        """Return columns, functions of this one, whose features side by side are its own."""
+        return (self,)
+
     def encode(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of cells; each row has norm at most the column's weight.
 

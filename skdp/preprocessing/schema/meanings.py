@@ -22,14 +22,15 @@ from skdp.preprocessing.schema.columns import (
     cell_names,
     coarsen,
 )
-from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+from skdp.preprocessing.schema.lists import CategoricalColumn
 
 Array = np.ndarray
-_LISTED = CategoricalColumn, OrdinalColumn, BooleanColumn
 # Numbers at which a curve is told, and tried for directions in which it does not vary.
 _TOLD, _TRIED = 5, 101
 # Below this share of the largest a sum of squares is a rounding error.
 _SMALLEST = 1e-10
+# Features of a part, such as products of two long lists, of which all cells are tried.
+_WIDEST = 1024
 
 
 class Effect(NamedTuple):
@@ -105,7 +106,7 @@ class Meaning:
         """Sums of squares of each part's features over all cells, about zero and about one cell."""
         found: list[tuple[Array, Array] | None] = []
         for part, where in zip(self.parts, self._slices, strict=True):
-            rows = self._rows(part, where) if where.stop - where.start > 1 else None
+            rows = self._rows(part, where) if 1 < where.stop - where.start <= _WIDEST else None
             if rows is None or not len(rows):
                 found.append(None)
                 continue
@@ -202,11 +203,19 @@ def _cells(column: FeatureColumn) -> list[Any] | None:
         if {"scaled", "waves"} & set(column.parts):
             cells = [*cells, *column.spaced(3 if "waves" not in column.parts else _TRIED)]
         cells = [cell for cell in cells if not _is_code(column, cell)]
-        return cells + [np.nan] * (column.missing == "indicator")
-    if isinstance(column, _LISTED):
-        others = {"missing": None, "unknown": object()}
-        return [*(column.listed() or ()), *(others[word] for word in column._flags())]
+        return [*cells, *_flagged(column).values()]
+    if values := column.listed():
+        return [*values, *_flagged(column).values()]
     return None
+
+
+def _flagged(column: Any) -> dict[str, Any]:
+    """Return a cell for each word about cells without a value that has a feature."""
+    if isinstance(column, NumericColumn):
+        return {"missing": np.nan} if column.missing == "indicator" else {}
+    others = {"missing": None, "unknown": object()}
+    flags = column._flags() if hasattr(column, "_flags") else {}
+    return {word: others[word] for word in flags}
 
 
 def _is_code(column: NumericColumn, number: float) -> bool:
@@ -237,6 +246,8 @@ def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, 
     function, inverse = SCALES[column._scale]
     low, high = float(function(column.lower)), float(function(column.upper))
     middle = float(inverse((low + high) / 2.0)) if reference is None else float(reference)
+    if _is_code(column, middle):
+        middle = float(np.nextafter(middle, np.inf))
     at = column.encode(np.array([middle]))[0]
     slope = np.zeros(at.size)
     slope[0] = column.weight / np.sqrt(len(column.parts)) * 2.0 / (high - low)
@@ -257,25 +268,19 @@ def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, 
 
 def _missing(column: Any, at: Array, word: str) -> list[Effect]:
     """Return what cells that are missing, or unknown, add where they have a feature."""
-    numeric = isinstance(column, NumericColumn)
-    if numeric:
-        cells: dict[str, Any] = {"missing": np.nan} if column.missing == "indicator" else {}
-    else:
-        others: dict[str, Any] = {"missing": None, "unknown": object()}
-        cells = {name: others[name] for name in column._flags()}
     return [
         Effect(
             f"{column.name} {name}", name, f"against {word}",
             column.encode(_array(column, [cell]))[0] - at,
         )
-        for name, cell in cells.items()
+        for name, cell in _flagged(column).items()
     ]  # fmt: skip
 
 
 def _levels(column: FeatureColumn) -> dict[str, Any]:
     """Return a cell of each level by the name of the feature that it would have."""
-    if isinstance(column, _LISTED):
-        return {f"{column.name}={value}": value for value in column.listed() or ()}
+    if values := column.listed():
+        return {f"{column.name}={value}": value for value in values}
     if not isinstance(column, NumericColumn):
         return {}
     if "waves" in column.parts:
