@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -340,7 +340,8 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         solution = Solution(full.keep(basis), penalty)
         middle, half = scale_of(self._fitted_bounds)
         # From the weights that are solved for to coefficients, and to the intercept last.
-        back = block_diag(half / self._units.data_norm * basis, half * full.constant * np.eye(1))
+        last = sparse.csr_array([[half * full.constant]])
+        back = sparse.block_diag([half / self._units.data_norm * basis, last], format="csr")
         back = back[:, : solution.weights.size]
         weights = back @ solution.weights
         self._kept, self._solution, self._back = kept, solution, back
@@ -363,12 +364,11 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         about = "second moments: the noise that was added to them, to first order"
         return JointNoise(about, 1.0, solution=self._solution, back=self._back)
 
-    def _basis(self, kept: list[int], intercept: bool) -> np.ndarray:
+    def _basis(self, kept: list[int], intercept: bool) -> Any:
         """Return orthonormal directions of features that may vary, of those that are kept."""
         if self._meaning is None:
-            return np.eye(self.n_features_in_)[:, kept]
-        basis: np.ndarray = self._meaning.basis(kept, intercept)
-        return basis
+            return sparse.eye_array(self.n_features_in_, format="csc")[:, kept]
+        return self._meaning.basis(kept, intercept)
 
     @property
     def _penalised(self) -> bool:
@@ -376,21 +376,21 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
         """Return those of coefficients and intercept; of noise alone, or NaN if not estimable."""
-        found = self._errors_of(np.eye(self.n_features_in_ + 1), of_noise)
+        found = self._errors_of(sparse.eye_array(self.n_features_in_ + 1), of_noise)
         left_out = np.setdiff1d(np.arange(self.n_features_in_), self._kept)
         found[[*left_out, *([] if self.second_moments_.constant > 0.0 else [-1])]] = np.nan
         return found
 
-    def _errors_of(self, functions: np.ndarray, of_noise: bool = False) -> np.ndarray:
+    def _errors_of(self, functions: Any, of_noise: bool = False) -> np.ndarray:
         """Return standard errors of linear functions of coefficients and intercept, one a row."""
         if self._back is None:  # the fit is of an earlier version
             self._set_solution(self._solution.penalty, self._kept)
         solution = self._solution
         if not (solution.estimable or of_noise):
-            return np.full(len(functions), np.nan)
+            return np.full(functions.shape[0], np.nan)
         square = solution.noise_covariance if of_noise else solution.covariance
-        weights = functions @ self._back
-        return np.sqrt(np.einsum("ij,jk,ik->i", weights, square, weights).clip(0.0))
+        weights = sparse.csr_array(functions @ self._back)
+        return np.sqrt(weights.multiply(weights @ square).sum(axis=1).clip(0.0))
 
     def _why_not_estimable(self) -> str:
         """Say why there are no intervals, and what would change it; empty if there are some."""

@@ -73,7 +73,7 @@ def test_what_features_mean_follows_from_every_schema(schema):
     assert len(meaning.columns) == meaning.n_features
     assert set(names) <= set(meaning.places)
     for intercept in (True, False):
-        basis = meaning.basis(everything, intercept)
+        basis = meaning.basis(everything, intercept).toarray()
         np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-9)
         effects, at, _ = meaning.effects({}, everything)
         for _, effect in effects:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy import sparse
 
 from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
 from skdp.preprocessing.schema.columns import (
@@ -85,8 +85,8 @@ class Meaning:
             found[_title(part)] = places
         return found
 
-    def basis(self, kept: Sequence[int], intercept: bool) -> Array:
-        """Return orthonormal directions in which the features that are kept may vary.
+    def basis(self, kept: Sequence[int], intercept: bool) -> Any:
+        """Return orthonormal directions, sparse, in which the features that are kept may vary.
 
         With an intercept a constant is no variation. Cells that are ignored are no cells: their
         features stand for nothing of their own.
@@ -99,7 +99,7 @@ class Meaning:
                 values, vectors = np.linalg.eigh(squares[intercept][np.ix_(chosen, chosen)])
                 own = own @ vectors[:, values > _SMALLEST * values[-1]]
             found.append(own)
-        return block_diag(*found)
+        return sparse.block_diag(found, format="csc")
 
     @functools.cached_property
     def _squares(self) -> list[tuple[Array, Array] | None]:
@@ -234,6 +234,8 @@ def _describe(part: Sequence[FeatureColumn], reference: Any) -> tuple[list[Effec
     if len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts:
         return _lines(column, reference)
     if len(part) == 1 and (levels := _levels(column)):
+        if isinstance(column, NumericColumn) and "waves" in column.parts and reference is not None:
+            levels = {f"{column.name}={float(reference):.4g}": float(reference), **levels}
         return _contrasts(column, levels, reference)
     names = _names(part)
     step = "product of features" if len(part) > 1 else "+1"
@@ -321,8 +323,6 @@ def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
         if place < 0:
             raise ValueError(f"reference of {column.name!r} is on no list: {reference!r}.")
         return place
-    if f"{column.name}={float(reference):.4g}" in names:
-        return names.index(f"{column.name}={float(reference):.4g}")
     if "waves" in column.parts:
-        raise ValueError(f"reference of {column.name!r} is one of {cells.tolist()}.")
+        return names.index(f"{column.name}={float(reference):.4g}")
     return int(np.digitize(float(reference), cells[1:]))
