@@ -323,6 +323,17 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         """Return the model whose features have a public meaning, from the same release."""
         return self._remade(None, self._kept, meaning)
 
+    def _without_rare_flags(self) -> tuple[Self, list[int]]:
+        """Return a model with coefficients that are estimable, if some flag prevents that.
+
+        Flags of cells without a value are left out where noise hides how many there are.
+        """
+        moments = self.second_moments_
+        flags = [] if self._solution.estimable else self._meaning.flags
+        rare = [f for f in flags if f in self._kept and moments.matrix[f, f] < moments.edge]
+        kept = [place for place in self._kept if place not in rare]
+        return (self._remade(None, kept, self._meaning), rare) if rare and kept else (self, [])
+
     def _hear(self, meaning: Any) -> None:
         """Take over what features mean; weights follow from the same release once more."""
         known, self._meaning = responds(self, "_coef_noise_"), meaning

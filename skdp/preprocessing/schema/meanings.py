@@ -41,6 +41,7 @@ class Effect(NamedTuple):
     step: str  # what changes, such as "+1 years" or "against A"
     weights: Array
     is_reference: bool = False
+    flag: int | None = None  # the feature without which it says nothing
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,20 @@ class Meaning:
             found |= {name: [place] for name, place in zip(_names(part), places, strict=True)}
             found[_title(part)] = places
         return found
+
+    @property
+    def flags(self) -> list[int]:
+        """Features that only say that a cell has no value."""
+        places = self.places
+        names = [
+            f"{column.name} {word}"
+            for part in self.parts
+            if len(part) == 1
+            for column in part
+            for word in _flagged(column)
+        ]
+        names += [part[0].name for part in self.parts if _is_flag(part)]
+        return [place for name in names for place in places[name]]
 
     def basis(self, kept: Sequence[int], intercept: bool) -> Any:
         """Return orthonormal directions, sparse, in which the features that are kept may vary.
@@ -135,10 +150,12 @@ class Meaning:
             for effect in own:
                 weights = np.zeros(self.n_features)
                 weights[where] = effect.weights * _of(self.scale, where) * chosen
-                step = effect.step if chosen.any() else "left out"
-                own_zero = effect.is_reference and bool(chosen.any())
-                effect = effect._replace(weights=weights, step=step, is_reference=own_zero)
-                found.append((_title(part), effect))
+                told = bool(chosen.any() if effect.flag is None else chosen[effect.flag])
+                found.append((_title(part), effect._replace(
+                    weights=weights * told,
+                    step=effect.step if told else "left out",
+                    is_reference=effect.is_reference and told,
+                )))  # fmt: skip
             where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
             words += [f"{_title(part)} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
@@ -218,6 +235,13 @@ def _flagged(column: Any) -> dict[str, Any]:
     return {word: others[word] for word in flags}
 
 
+def _is_flag(part: Sequence[FeatureColumn]) -> bool:
+    """Tell whether a column is a flag itself, as some pieces of columns are."""
+    column = part[0]
+    is_two = len(part) == 1 and column.listed() == (False, True)
+    return is_two and column.feature_names() == [column.name]
+
+
 def _is_code(column: NumericColumn, number: float) -> bool:
     return bool(np.isnan(as_numbers(np.array([number]), column.missing_codes)[0]))
 
@@ -270,13 +294,12 @@ def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, 
 
 def _missing(column: Any, at: Array, word: str) -> list[Effect]:
     """Return what cells that are missing, or unknown, add where they have a feature."""
-    return [
-        Effect(
-            f"{column.name} {name}", name, f"against {word}",
-            column.encode(_array(column, [cell]))[0] - at,
-        )
-        for name, cell in _flagged(column).items()
-    ]  # fmt: skip
+    found = []
+    for name, cell in _flagged(column).items():
+        title, row = f"{column.name} {name}", column.encode(_array(column, [cell]))[0]
+        flag = column.feature_names().index(title)
+        found.append(Effect(title, name, f"against {word}", row - at, flag=flag))
+    return found
 
 
 def _levels(column: FeatureColumn) -> dict[str, Any]:
