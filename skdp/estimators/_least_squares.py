@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -206,7 +207,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     _meaning: Any = None
     _back: Any = None
 
-    def variant(self, *, alpha: float | None = None, features: Any = None) -> Self:
+    def variant(
+        self, *, alpha: float | None = None, features: Any = None, lines: Any = None
+    ) -> Self:
         """Return a fitted model with another penalty or other features, from the same release.
 
         No row is read and nothing is spent. Choosing among variants by `cp_`, by eye or by any
@@ -220,6 +223,10 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
             Positions or names of the features to keep, or behind a schema of columns; others have
             the coefficient 0. None keeps those of this model. Features that it has left out can
             come back.
+        lines : sequence of str or None, default=None
+            Columns of a schema with ``encoding="waves"``, whose curves become lines, of one
+            coefficient in place of 16. None keeps the lines of this model, an empty list gives
+            curves.
 
         Returns
         -------
@@ -229,10 +236,15 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         Raises
         ------
         ValueError
-            For a feature that the model has not, or a bad penalty.
+            For a feature that the model has not, a column without waves, or a bad penalty.
         """
         check_is_fitted(self)
-        return self._remade(alpha, self._positions(features), self._meaning)
+        meaning = self._meaning
+        if lines is not None:
+            if meaning is None:
+                raise ValueError("lines are of columns of a schema, and the model knows of none.")
+            meaning = meaning.with_lines(lines)
+        return self._remade(alpha, self._positions(features), meaning)
 
     def _remade(self, alpha: float | None, features: list[int], meaning: Any) -> Self:
         """Return a fitted model of the same release."""
@@ -345,7 +357,8 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         Nothing is known of the noise in a model that was chosen by a score.
         """
         full, intercept = self.second_moments_, self.second_moments_.constant > 0.0
-        basis = self._basis(list(range(self.n_features_in_)), intercept)
+        # Of all features, and of curves where there are lines.
+        basis = self._basis(list(range(self.n_features_in_)), intercept, lines=())
         least = Solution(full.keep(basis), 0.0).residual_variance
         basis = self._basis(kept, intercept)
         solution = Solution(full.keep(basis), penalty)
@@ -375,11 +388,14 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         about = "second moments: the noise that was added to them, to first order"
         return JointNoise(about, 1.0, solution=self._solution, back=self._back)
 
-    def _basis(self, kept: list[int], intercept: bool) -> Any:
+    def _basis(self, kept: list[int], intercept: bool, lines: Any = None) -> Any:
         """Return orthonormal directions of features that may vary, of those that are kept."""
         if self._meaning is None:
             return sparse.eye_array(self.n_features_in_, format="csc")[:, kept]
-        return self._meaning.basis(kept, intercept)
+        meaning = self._meaning
+        if lines is not None and meaning.lines:
+            meaning = replace(meaning, lines=lines)
+        return meaning.basis(kept, intercept)
 
     @property
     def _penalised(self) -> bool:

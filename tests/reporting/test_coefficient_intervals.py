@@ -277,6 +277,42 @@ def test_flags_that_no_cell_has_take_no_interval_away():
     assert own == ["age", "lab", "lab missing", "smoker=False", "smoker=True", "(intercept)"]
 
 
+@pytest.mark.parametrize("scale", ["auto", "log"])
+def test_curves_become_lines_for_nothing(scale):
+    """The nearest of waves to a line is off by some hundredths of its range."""
+    frame, y, _ = table()
+    columns = [
+        NumericColumn("age", 18, 100, unit="years", encoding="waves", scale=scale),
+        NumericColumn("lab", 1, 64, encoding="waves", missing="indicator"),
+        WARD,
+    ]
+    described = schema(columns=columns)
+    model = described.pipeline(PrivateRidge(**EXACT)).fit(frame, y)
+    last = model[-1].variant(lines=["age"])
+    found = coefficient_intervals(last, reference={"age": 40})
+    np.testing.assert_allclose(last.variant(lines=[]).coef_, model[-1].coef_)
+    lab = model[:-1].transform(frame)[:, 16:33]
+    age = np.log2(frame["age"]) if scale == "log" else frame["age"]
+    dummies = np.column_stack([frame["ward"] == level for level in "BC"])
+    plain = LinearRegression().fit(np.column_stack([age, dummies, lab]), y)
+    own = [found["value"][found["name"] == name][0] for name in ("age", "ward=B", "ward=C")]
+    np.testing.assert_allclose(own, plain.coef_[:3], rtol=0.03, atol=0.01)
+    assert found["step"][0] == ("doubled" if scale == "log" else "+1 years")
+    assert np.isfinite(found["low"]).all() and "age 40 years" in found.intercept_at
+    assert coefficient_intervals(last.variant(features=["lab missing"])).is_left_out.any()
+    ridge = PrivateRidge(**EXACT, data_norm=described.data_norm)
+    scaled = described.pipeline(make_pipeline(BoundedScaler(-2.0, 2.0, row_norm=None), ridge))
+    last = scaled.fit(frame, y)[-1][-1].variant(lines=["age"])
+    again = coefficient_intervals(last, reference={"age": 40})
+    np.testing.assert_allclose(again["value"], found["value"], rtol=1e-3, atol=1e-3)
+    for wrong in (["ward"], ["lab missing"], "sex"):
+        with pytest.raises(ValueError, match="waves"):
+            last.variant(lines=wrong)
+    bare = PrivateRidge(**EXACT, target_bounds=(-10, 30), data_norm=100.0).fit(frame[["age"]], y)
+    with pytest.raises(ValueError, match="schema"):
+        bare.variant(lines=["age"])
+
+
 def test_the_remedy_is_about_right():
     """With the rows, or the epsilon, that are named most tables are told."""
     rng = np.random.default_rng(0)

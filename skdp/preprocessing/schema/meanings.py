@@ -48,13 +48,15 @@ class Effect(NamedTuple):
 class Meaning:
     """Meaning of a table's features; each part is a column, or several that are multiplied.
 
-    Features are those of the parts, less `centre`, times `scale`.
+    Features are those of the parts, less `centre`, times `scale`. The curves of `lines` are held to
+    the one that is next to a line.
     """
 
     parts: tuple[tuple[FeatureColumn, ...], ...]
     target: str = ""
     centre: Any = 0.0
     scale: Any = 1.0
+    lines: tuple[str, ...] = ()
 
     @functools.cached_property
     def _widths(self) -> list[int]:
@@ -107,10 +109,18 @@ class Meaning:
         features stand for nothing of their own.
         """
         found = []
-        for where, squares in zip(self._slices, self._squares, strict=True):
+        parts = zip(self.parts, self._slices, self._squares, strict=True)
+        for part, where, squares in parts:
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             own = np.eye(chosen.size)[:, chosen]
-            if squares is not None and chosen.sum() > 1:
+            if _title(part) in self.lines and chosen.any():
+                line = self._slope(part[0], where) * chosen
+                flags = np.isin(np.arange(where.start, where.stop), self.flags) & chosen
+                line /= max(np.linalg.norm(line), 1e-300)  # 0 where flags alone are kept
+                own = np.column_stack(
+                    [line[:, None][:, : int(line.any())], np.eye(line.size)[:, flags]]
+                )
+            elif squares is not None and chosen.sum() > 1:
                 values, vectors = np.linalg.eigh(squares[intercept][np.ix_(chosen, chosen)])
                 own = own @ vectors[:, values > _SMALLEST * values[-1]]
             found.append(own)
@@ -129,6 +139,26 @@ class Meaning:
             found.append((rows.T @ rows, moved.T @ moved))
         return found
 
+    def with_lines(self, names: Any) -> Meaning:
+        """Return the meaning in which curves of columns of numbers are lines."""
+        names = tuple(names) if np.ndim(names) == 1 else (names,)
+        curves = [part[0].name for part in self.parts if len(part) == 1 and _is_curve(part[0])]
+        if wrong := [name for name in names if name not in curves]:
+            raise ValueError(f"lines must be columns of waves, {curves}, got {wrong}.")
+        return replace(self, lines=names)
+
+    def _slope(self, column: Any, where: slice) -> Array:
+        """Return weights of the nearest line that rises by 1 per unit of the column's scale.
+
+        Their product with the coefficients that they span is the rise of what these compute.
+        """
+        numbers = np.array([cell for cell in column.spaced(_TRIED) if not _is_code(column, cell)])
+        rows = column.encode(numbers)
+        rows = (rows - _of(self.centre, where)) * _of(self.scale, where)
+        aim = SCALES[_scale_of_line(column)][0](numbers)
+        line = np.linalg.lstsq(np.column_stack([rows, np.ones(numbers.size)]), aim)[0][:-1]
+        return line / np.sum(line**2)
+
     def _rows(self, part: Any, where: slice) -> Array | None:
         """Return features of all cells, None where these are not known."""
         rows = _encode(part, _possible(part))
@@ -145,7 +175,9 @@ class Meaning:
             raise KeyError(f"reference names no column of the model: {sorted(unknown)}.")
         found, where_zero, words = [], np.zeros(self.n_features), []
         for part, where in zip(self.parts, self._slices, strict=True):
-            own, at, word = _describe(part, reference.get(_title(part)))
+            lined = _title(part) in self.lines
+            slope = self._slope(part[0], where) / _of(self.scale, where) if lined else None
+            own, at, word = _describe(part, reference.get(_title(part)), slope)
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             for effect in own:
                 weights = np.zeros(self.n_features)
@@ -235,6 +267,15 @@ def _flagged(column: Any) -> dict[str, Any]:
     return {word: others[word] for word in flags}
 
 
+def _is_curve(column: FeatureColumn) -> bool:
+    return isinstance(column, NumericColumn) and "waves" in column.parts
+
+
+def _scale_of_line(column: NumericColumn) -> str:
+    """Return the scale that is declared, and not the one that suits curves."""
+    return "linear" if column.scale == "auto" else column.scale
+
+
 def _is_flag(part: Sequence[FeatureColumn]) -> bool:
     """Tell whether a column is a flag itself, as some pieces of columns are."""
     column = part[0]
@@ -252,13 +293,17 @@ def _intervals(column: NumericColumn) -> list[float]:
     return [float(np.nextafter(cuts[0], -np.inf)), *map(float, cuts)] if cuts else []
 
 
-def _describe(part: Sequence[FeatureColumn], reference: Any) -> tuple[list[Effect], Array, str]:
+def _describe(
+    part: Sequence[FeatureColumn], reference: Any, slope: Array | None = None
+) -> tuple[list[Effect], Array, str]:
     """Return the effects of a column, its features at the reference, and that in words."""
-    column = part[0]
-    if len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts:
-        return _lines(column, reference)
+    column: Any = part[0]
+    if slope is not None or (
+        len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts
+    ):
+        return _lines(column, reference, slope)
     if len(part) == 1 and (levels := _levels(column)):
-        if isinstance(column, NumericColumn) and "waves" in column.parts and reference is not None:
+        if _is_curve(column) and reference is not None:
             levels = {f"{column.name}={float(reference):.4g}": float(reference), **levels}
         return _contrasts(column, levels, reference)
     names = _names(part)
@@ -267,22 +312,26 @@ def _describe(part: Sequence[FeatureColumn], reference: Any) -> tuple[list[Effec
     return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), ""
 
 
-def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, str]:
+def _lines(
+    column: NumericColumn, reference: Any, slope: Array | None
+) -> tuple[list[Effect], Array, str]:
     """Return a line per unit of the scale, jumps at cuts, and what a missing cell adds."""
-    function, inverse = SCALES[column._scale]
+    scale = _scale_of_line(column)
+    function, inverse = SCALES[scale]
     low, high = float(function(column.lower)), float(function(column.upper))
     middle = float(inverse((low + high) / 2.0)) if reference is None else float(reference)
     if _is_code(column, middle):
         middle = float(np.nextafter(middle, np.inf))
     at = column.encode(np.array([middle]))[0]
-    slope = np.zeros(at.size)
-    slope[0] = column.weight / np.sqrt(len(column.parts)) * 2.0 / (high - low)
+    if slope is None:
+        slope = np.zeros(at.size)
+        slope[0] = column.weight / np.sqrt(len(column.parts)) * 2.0 / (high - low)
     steps = {
         "linear": (f"+1 {column.unit}".rstrip(), 1.0),
         "log": ("doubled", np.log(2.0)),
         "sqrt": (f"+1 of the root of {column.unit or 'it'}", 1.0),
     }
-    step, size = steps[column._scale]
+    step, size = steps[scale]
     found = [Effect(column.name, "", step, size * slope)]
     for place, cut in enumerate(column.thresholds if "scaled+steps" in column.encoding else ()):
         jump = np.zeros(at.size)
