@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -206,7 +207,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     _meaning: Any = None
     _back: Any = None
 
-    def variant(self, *, alpha: float | None = None, features: Any = None) -> Self:
+    def variant(
+        self, *, alpha: float | None = None, features: Any = None, lines: Any = None
+    ) -> Self:
         """Return a fitted model with another penalty or other features, from the same release.
 
         No row is read and nothing is spent. Choosing among variants by `cp_`, by eye or by any
@@ -220,6 +223,10 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
             Positions or names of the features to keep, or behind a schema of columns; others have
             the coefficient 0. None keeps those of this model. Features that it has left out can
             come back.
+        lines : sequence of str or None, default=None
+            Columns of a schema with ``encoding="waves"``, whose curves become lines, of one
+            coefficient in place of 16. None keeps the lines of this model, an empty list gives
+            curves.
 
         Returns
         -------
@@ -229,10 +236,15 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         Raises
         ------
         ValueError
-            For a feature that the model has not, or a bad penalty.
+            For a feature that the model has not, a column without waves, or a bad penalty.
         """
         check_is_fitted(self)
-        return self._remade(alpha, self._positions(features), self._meaning)
+        meaning = self._meaning
+        if lines is not None:
+            if meaning is None:
+                raise ValueError("lines are of columns of a schema, and the model knows of none.")
+            meaning = meaning.with_lines(lines)
+        return self._remade(alpha, self._positions(features), meaning)
 
     def _remade(self, alpha: float | None, features: list[int], meaning: Any) -> Self:
         """Return a fitted model of the same release."""
@@ -314,6 +326,17 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         """Return the model whose features have a public meaning, from the same release."""
         return self._remade(None, self._kept, meaning)
 
+    def _without_rare_flags(self) -> tuple[Self, list[int]]:
+        """Return a model with coefficients that are estimable, if some flag prevents that.
+
+        Flags of cells without a value are left out where noise hides how many there are.
+        """
+        moments = self.second_moments_
+        flags = [] if self._solution.estimable else self._meaning.flags
+        rare = [f for f in flags if f in self._kept and moments.matrix[f, f] < moments.edge]
+        kept = [place for place in self._kept if place not in rare]
+        return (self._remade(None, kept, self._meaning), rare) if rare and kept else (self, [])
+
     def _hear(self, meaning: Any) -> None:
         """Take over what features mean; weights follow from the same release once more."""
         known, self._meaning = responds(self, "_coef_noise_"), meaning
@@ -325,13 +348,15 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         Nothing is known of the noise in a model that was chosen by a score.
         """
         full, intercept = self.second_moments_, self.second_moments_.constant > 0.0
-        basis = self._basis(list(range(self.n_features_in_)), intercept)
+        # Of all features, and of curves where there are lines.
+        basis = self._basis(list(range(self.n_features_in_)), intercept, lines=())
         least = Solution(full.keep(basis), 0.0).residual_variance
         basis = self._basis(kept, intercept)
         solution = Solution(full.keep(basis), penalty)
         middle, half = scale_of(self._fitted_bounds)
         # From the weights that are solved for to coefficients, and to the intercept last.
-        back = block_diag(half / self._units.data_norm * basis, half * full.constant * np.eye(1))
+        last = sparse.csr_array([[half * full.constant]])
+        back = sparse.block_diag([half / self._units.data_norm * basis, last], format="csr")
         back = back[:, : solution.weights.size]
         weights = back @ solution.weights
         self._kept, self._solution, self._back = kept, solution, back
@@ -354,12 +379,14 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         about = "second moments: the noise that was added to them, to first order"
         return JointNoise(about, 1.0, solution=self._solution, back=self._back)
 
-    def _basis(self, kept: list[int], intercept: bool) -> np.ndarray:
+    def _basis(self, kept: list[int], intercept: bool, lines: Any = None) -> Any:
         """Return orthonormal directions of features that may vary, of those that are kept."""
         if self._meaning is None:
-            return np.eye(self.n_features_in_)[:, kept]
-        basis: np.ndarray = self._meaning.basis(kept, intercept)
-        return basis
+            return sparse.eye_array(self.n_features_in_, format="csc")[:, kept]
+        meaning = self._meaning
+        if lines is not None and meaning.lines:
+            meaning = replace(meaning, lines=lines)
+        return meaning.basis(kept, intercept)
 
     @property
     def _penalised(self) -> bool:
@@ -367,21 +394,21 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
         """Return those of coefficients and intercept; of noise alone, or NaN if not estimable."""
-        found = self._errors_of(np.eye(self.n_features_in_ + 1), of_noise)
+        found = self._errors_of(sparse.eye_array(self.n_features_in_ + 1), of_noise)
         left_out = np.setdiff1d(np.arange(self.n_features_in_), self._kept)
         found[[*left_out, *([] if self.second_moments_.constant > 0.0 else [-1])]] = np.nan
         return found
 
-    def _errors_of(self, functions: np.ndarray, of_noise: bool = False) -> np.ndarray:
+    def _errors_of(self, functions: Any, of_noise: bool = False) -> np.ndarray:
         """Return standard errors of linear functions of coefficients and intercept, one a row."""
+        if self._back is None:  # the fit is of an earlier version
+            self._set_solution(self._solution.penalty, self._kept)
         solution = self._solution
         if not (solution.estimable or of_noise):
-            return np.full(len(functions), np.nan)
-        if self._back is None:
-            self._set_solution(solution.penalty, self._kept)
+            return np.full(functions.shape[0], np.nan)
         square = solution.noise_covariance if of_noise else solution.covariance
-        weights = functions @ self._back
-        return np.sqrt(np.einsum("ij,jk,ik->i", weights, square, weights).clip(0.0))
+        weights = sparse.csr_array(functions @ self._back)
+        return np.sqrt(weights.multiply(weights @ square).sum(axis=1).clip(0.0))
 
     def _why_not_estimable(self) -> str:
         """Say why there are no intervals, and what would change it; empty if there are some."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, eigh
+from scipy import sparse
+from scipy.linalg import eigh
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency, cached_property
@@ -182,14 +183,14 @@ class SecondMoments:
     noise: float  # deviation on the diagonal; off it, it is less by sqrt(2)
     constant: float
 
-    def keep(self, basis: Array) -> SecondMoments:
-        """Return the moments of linear functions of the features, given by orthonormal columns.
+    def keep(self, basis: Any) -> SecondMoments:
+        """Return the moments of functions of features, given by orthonormal sparse columns.
 
-        They have been released with the rest, and their noise has the same law.
+        They have been released with the rest, and their noise has the same law: Lemma 2.
         """
-        last = 1 + (self.constant > 0.0)
-        matrix = block_diag(basis, np.eye(last))
-        return replace(self, matrix=matrix.T @ self.matrix @ matrix)
+        last = sparse.eye_array(1 + (self.constant > 0.0))
+        whole = sparse.block_diag([basis, last], format="csr")
+        return replace(self, matrix=(whole.T @ self.matrix) @ whole)
 
     def spread(self, matrix: Array) -> Array:
         """Return the mean of ``E M E`` over the noise E of rows' moments, for a symmetric M."""

@@ -101,7 +101,9 @@ def coefficient_intervals(
         A dictionary of columns, which prints: "name", "column", "level" and "step" say what
         changes; "value", "std_error", "low" and "high"; "is_reference". The last three numbers are
         NaN where coefficients are not estimable: the least eigenvalue of the noisy second moments
-        is below what noise alone would show. `reason` says why, and what would change it.
+        is below what noise alone would show. `reason` says why, and what would change it. Flags of
+        missing and unknown cells that are too rare for that are left out; such cells then count
+        as cells that are ignored.
 
     Raises
     ------
@@ -147,8 +149,10 @@ def coefficient_intervals(
     if getattr(getattr(linear, "_coef_noise_", None), "afterwards", ""):
         raise TypeError("functions were changed afterwards: take the model before, which has some.")
     meaning = _meaning_of(model)
-    if meaning is not None and linear._meaning is None:
-        linear = linear._told(meaning)
+    rare: list[int] = []
+    if meaning is not None:
+        told = linear if linear._meaning is not None else linear._told(meaning)
+        linear, rare = told._without_rare_flags()
     effects, functions, target, at = _effects(linear, names, meaning, reference or {})
     value = functions @ np.append(linear.coef_, linear.intercept_)
     errors = linear._errors_of(functions)
@@ -164,8 +168,16 @@ def coefficient_intervals(
         confidence=level,
         target=target,
         intercept_at=at,
-        reason=linear._why_not_estimable(),
+        reason=" ".join(filter(None, [_about_rare(meaning, rare), linear._why_not_estimable()])),
     )
+
+
+def _about_rare(meaning: Any, rare: list[int]) -> str:
+    """Say which flags have been left out."""
+    if not rare:
+        return ""
+    names = ", ".join(name for name, places in meaning.places.items() if places[0] in rare)
+    return f"The noise hides how many cells are so, which then count as ignored: {names}."
 
 
 def _effects(
@@ -285,7 +297,7 @@ class CoefficientDisplay:
         ax : matplotlib Axes or None, default=None
             Where to draw, by default a new figure.
         names : sequence of str or None, default=None
-            Rows to draw, by their "name"; None takes all but the intercept.
+            Rows to draw, by their "name"; None takes all that are not left out, but the intercept.
         ratio : bool, default=False
             Whether to draw exponentials on a logarithmic axis, such as odds ratios.
         **kwargs : dict
@@ -303,7 +315,7 @@ class CoefficientDisplay:
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         found = self.intervals
-        every = [name for name in found["name"] if name != "(intercept)"]
+        every = [name for name in found["name"][~found.is_left_out] if name != "(intercept)"]
         (chosen,) = np.nonzero(np.isin(found["name"], every if names is None else list(names)))
         if ax is None:
             size = 5.5, 1.2 + 0.28 * max(chosen.size, 2)

@@ -97,6 +97,11 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         return np.asarray(self.get("is_reference", none))
 
     @property
+    def is_left_out(self) -> np.ndarray:
+        """Whether a variant has no coefficient for each row."""
+        return np.asarray(self.get("step", self["name"])) == LEFT_OUT
+
+    @property
     def labels(self) -> list[str]:
         """What each row is about, with what changes."""
         steps = self.get("step", np.full(len(self["name"]), "", dtype=object))
@@ -106,10 +111,10 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         keys = (self.estimate, "low", "high")
         found: list[tuple[str, ...]] = [("", *keys)]
         numbers = zip(*(self[key] for key in keys), strict=True)
-        rows = zip(self.labels, self.is_reference, numbers, strict=True)
-        for label, is_reference, own in rows:
-            told = not is_reference and np.isfinite(own).any() and not label.endswith(LEFT_OUT)
-            found.append((label, *(_shown(*own) if told else ("", "", ""))))
+        rows = zip(self.labels, self.is_reference, self.is_left_out, numbers, strict=True)
+        for label, is_reference, is_left_out, own in rows:
+            if not is_left_out:
+                found.append((label, *(("", "", "") if is_reference else _shown(*own))))
         return found
 
     @property
@@ -117,6 +122,11 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         of = f" of {self.target}" if self.target else ""
         at = f"; the intercept is at {self.intercept_at}" if self.intercept_at else ""
         return f"Coefficients{of}, with {100.0 * self.confidence:.4g}% intervals{at}"
+
+    @property
+    def _notes(self) -> list[str]:
+        names = ", ".join(self["name"][self.is_left_out])
+        return [note for note in (self.reason, names and f"Left out: {names}.") if note]
 
     def __repr__(self) -> str:
         lines = self._lines()
@@ -126,12 +136,12 @@ class CoefficientIntervals(dict[str, np.ndarray]):
             for line in lines
         ]
         text = [line.rstrip() for line in text]
-        notes = textwrap.wrap(self.reason, _WIDTH)
+        notes = [line for note in self._notes for line in textwrap.wrap(note, _WIDTH)]
         return "\n".join([*textwrap.wrap(self._headline, _WIDTH), *text, *notes])
 
     def _repr_html_(self) -> str:
         head, *lines = self._lines()
         rows = [html_row(head, header=4), *(html_row(line, header=1) for line in lines)]
-        about, reason = (html.escape(safe_text(text)) for text in (self._headline, self.reason))
-        note = f"<p>{reason}</p>" if reason else ""
-        return f"<div><table><caption>{about}</caption>{''.join(rows)}</table>{note}</div>"
+        about, *notes = (html.escape(safe_text(text)) for text in (self._headline, *self._notes))
+        below = "".join(f"<p>{note}</p>" for note in notes)
+        return f"<div><table><caption>{about}</caption>{''.join(rows)}</table>{below}</div>"

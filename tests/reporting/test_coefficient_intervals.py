@@ -171,6 +171,19 @@ def test_models_that_no_schema_told_are_told_afterwards():
     assert not hasattr(within[-1].best_estimator_, "_coef_noise_")
 
 
+def test_fits_of_earlier_versions_have_intervals():
+    frame, y, _ = table()
+    model = fit(WARD, frame, y)
+    wanted = coefficient_intervals(model)
+    for name in ("_back", "_meaning", "_coef_noise_"):  # which they lack
+        del vars(model[-1])[name]
+    again = pickle.loads(pickle.dumps(model))
+    found = coefficient_intervals(again)
+    np.testing.assert_allclose(found["low"], wanted["low"], rtol=1e-6, atol=1e-6)
+    bare = coefficient_intervals(again[-1])
+    assert len(bare["name"]) == again[-1].n_features_in_ + 1
+
+
 def test_bounds_of_a_scaler_give_the_units_of_its_columns():
     frame, y, _ = table()
     X = frame[["age", "visits"]]
@@ -193,7 +206,7 @@ def test_bounds_of_a_scaler_give_the_units_of_its_columns():
 @pytest.mark.parametrize(
     ("ward", "adjacency", "runs"),
     [
-        ("centred", "replace-one", 50),
+        ("centred", "replace-one", 40),
         *(
             pytest.param(ward, adjacency, 400, marks=pytest.mark.slow)
             for ward in ("centred", "first", "one-hot")
@@ -243,20 +256,75 @@ def test_what_noise_hides_has_a_reason_and_a_remedy():
     assert "in A and in B and in C" in coefficient_intervals(bare).reason
 
 
+def test_flags_that_no_cell_has_take_no_interval_away():
+    """A flag of missing cells, of which there are none, is a column of zeros."""
+    frame, y, _ = table(3000)
+    known = frame["lab"].notna() & frame["smoker"].notna()
+    whole, own = frame[known].reset_index(drop=True), y[known]
+    model = schema().pipeline(PrivateRidge(8.0, 1e-3, random_state=0)).fit(whole, own)
+    found = coefficient_intervals(model)
+    left = found.is_left_out
+    assert found["name"][left].tolist() == ["lab missing", "smoker missing"]
+    assert np.isnan(found["low"][left]).all() and np.isfinite(found["low"][~left]).all()
+    assert "lab missing, smoker missing" in found.reason and "Left out: lab missing" in repr(found)
+    # Where cells are so, or an interval can be given, nothing is left out.
+    model = schema().pipeline(PrivateRidge(20.0, 1e-3, random_state=0)).fit(frame, y)
+    found = coefficient_intervals(model)
+    assert found.reason == "" and not found.is_left_out.any()
+    # "lab" is the column with its flag, "smoker=True" a feature without.
+    small = coefficient_intervals(model[-1].variant(features=["age", "lab", "smoker=True"]))
+    own = small["name"][~small.is_left_out].tolist()
+    assert own == ["age", "lab", "lab missing", "smoker=False", "smoker=True", "(intercept)"]
+
+
+@pytest.mark.parametrize("scale", ["auto", "log"])
+def test_curves_become_lines_for_nothing(scale):
+    """The nearest of waves to a line is off by some hundredths of its range."""
+    frame, y, _ = table()
+    columns = [
+        NumericColumn("age", 18, 100, unit="years", encoding="waves", scale=scale),
+        NumericColumn("lab", 1, 64, encoding="waves", missing="indicator"),
+        WARD,
+    ]
+    described = schema(columns=columns)
+    model = described.pipeline(PrivateRidge(**EXACT)).fit(frame, y)
+    last = model[-1].variant(lines=["age"])
+    found = coefficient_intervals(last, reference={"age": 40})
+    np.testing.assert_allclose(last.variant(lines=[]).coef_, model[-1].coef_)
+    lab = model[:-1].transform(frame)[:, 16:33]
+    age = np.log2(frame["age"]) if scale == "log" else frame["age"]
+    dummies = np.column_stack([frame["ward"] == level for level in "BC"])
+    plain = LinearRegression().fit(np.column_stack([age, dummies, lab]), y)
+    own = [found["value"][found["name"] == name][0] for name in ("age", "ward=B", "ward=C")]
+    np.testing.assert_allclose(own, plain.coef_[:3], rtol=0.03, atol=0.01)
+    assert found["step"][0] == ("doubled" if scale == "log" else "+1 years")
+    assert np.isfinite(found["low"]).all() and "age 40 years" in found.intercept_at
+    assert coefficient_intervals(last.variant(features=["lab missing"])).is_left_out.any()
+    ridge = PrivateRidge(**EXACT, data_norm=described.data_norm)
+    scaled = described.pipeline(make_pipeline(BoundedScaler(-2.0, 2.0, row_norm=None), ridge))
+    last = scaled.fit(frame, y)[-1][-1].variant(lines=["age"])
+    again = coefficient_intervals(last, reference={"age": 40})
+    np.testing.assert_allclose(again["value"], found["value"], rtol=1e-3, atol=1e-3)
+    for wrong in (["ward"], ["lab missing"], "sex"):
+        with pytest.raises(ValueError, match="waves"):
+            last.variant(lines=wrong)
+    bare = PrivateRidge(**EXACT, target_bounds=(-10, 30), data_norm=100.0).fit(frame[["age"]], y)
+    with pytest.raises(ValueError, match="schema"):
+        bare.variant(lines=["age"])
+
+
 def test_the_remedy_is_about_right():
     """With the rows, or the epsilon, that are named most tables are told."""
-    label = NumericLabel("y", -5, 5)
-    described = TableSchema([NumericColumn("a", 0, 1), NumericColumn("b", 0, 1)], label=label)
     rng = np.random.default_rng(0)
+    model = PrivateRidge(1.0, 1e-3, target_bounds=(-5, 5), data_norm=2**0.5)
 
-    def share(n, runs=20):
+    def share(n, runs=30):
         told, needed = 0, []
         for seed in range(runs):
-            frame = pd.DataFrame({"a": rng.random(n), "b": rng.normal(0.5, 0.12, n).clip(0, 1)})
-            ridge = PrivateRidge(1.0, 1e-3, random_state=seed)
-            last = described.pipeline(ridge).fit(frame, frame["a"])[-1]
-            told += last._solution.estimable
-            needed.append(last._solution.shortfall)
+            X = np.column_stack([rng.uniform(-1, 1, n), rng.normal(0, 0.24, n).clip(-1, 1)])
+            solution = model.set_params(random_state=seed).fit(X, X[:, 0])._solution
+            told += solution.estimable
+            needed.append(solution.shortfall)
         return told / runs, needed
 
     before, needed = share(450)

@@ -198,8 +198,8 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     def _meaning_after(self, before: Any) -> Meaning | None:
         """Return what its features mean, which are not read off other features."""
         columns = tuple(self.columns)
-        parts = (columns,) if self.product else tuple((column,) for column in columns)
-        return Meaning(parts) if before is None else None
+        pieces = tuple((piece,) for column in columns for piece in column.pieces())
+        return Meaning((columns,) if self.product else pieces) if before is None else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

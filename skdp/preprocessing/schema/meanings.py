@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy import sparse
 
 from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
 from skdp.preprocessing.schema.columns import (
@@ -22,14 +22,15 @@ from skdp.preprocessing.schema.columns import (
     cell_names,
     coarsen,
 )
-from skdp.preprocessing.schema.lists import BooleanColumn, CategoricalColumn, OrdinalColumn
+from skdp.preprocessing.schema.lists import CategoricalColumn
 
 Array = np.ndarray
-_LISTED = CategoricalColumn, OrdinalColumn, BooleanColumn
 # Numbers at which a curve is told, and tried for directions in which it does not vary.
 _TOLD, _TRIED = 5, 101
 # Below this share of the largest a sum of squares is a rounding error.
 _SMALLEST = 1e-10
+# Features of a part, such as products of two long lists, of which all cells are tried.
+_WIDEST = 1024
 
 
 class Effect(NamedTuple):
@@ -40,19 +41,22 @@ class Effect(NamedTuple):
     step: str  # what changes, such as "+1 years" or "against A"
     weights: Array
     is_reference: bool = False
+    flag: int | None = None  # the feature without which it says nothing
 
 
 @dataclass(frozen=True)
 class Meaning:
     """Meaning of a table's features; each part is a column, or several that are multiplied.
 
-    Features are those of the parts, less `centre`, times `scale`.
+    Features are those of the parts, less `centre`, times `scale`. The curves of `lines` are held to
+    the one that is next to a line.
     """
 
     parts: tuple[tuple[FeatureColumn, ...], ...]
     target: str = ""
     centre: Any = 0.0
     scale: Any = 1.0
+    lines: tuple[str, ...] = ()
 
     @functools.cached_property
     def _widths(self) -> list[int]:
@@ -84,34 +88,76 @@ class Meaning:
             found[_title(part)] = places
         return found
 
-    def basis(self, kept: Sequence[int], intercept: bool) -> Array:
-        """Return orthonormal directions in which the features that are kept may vary.
+    @property
+    def flags(self) -> list[int]:
+        """Features that only say that a cell has no value."""
+        places = self.places
+        names = [
+            f"{column.name} {word}"
+            for part in self.parts
+            if len(part) == 1
+            for column in part
+            for word in _flagged(column)
+        ]
+        names += [part[0].name for part in self.parts if _is_flag(part)]
+        return [place for name in names for place in places[name]]
+
+    def basis(self, kept: Sequence[int], intercept: bool) -> Any:
+        """Return orthonormal directions, sparse, in which the features that are kept may vary.
 
         With an intercept a constant is no variation. Cells that are ignored are no cells: their
         features stand for nothing of their own.
         """
         found = []
-        for where, squares in zip(self._slices, self._squares, strict=True):
+        parts = zip(self.parts, self._slices, self._squares, strict=True)
+        for part, where, squares in parts:
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             own = np.eye(chosen.size)[:, chosen]
-            if squares is not None and chosen.sum() > 1:
+            if _title(part) in self.lines and chosen.any():
+                line = self._slope(part[0], where) * chosen
+                flags = np.isin(np.arange(where.start, where.stop), self.flags) & chosen
+                line /= max(np.linalg.norm(line), 1e-300)  # 0 where flags alone are kept
+                own = np.column_stack(
+                    [line[:, None][:, : int(line.any())], np.eye(line.size)[:, flags]]
+                )
+            elif squares is not None and chosen.sum() > 1:
                 values, vectors = np.linalg.eigh(squares[intercept][np.ix_(chosen, chosen)])
                 own = own @ vectors[:, values > _SMALLEST * values[-1]]
             found.append(own)
-        return block_diag(*found)
+        return sparse.block_diag(found, format="csc")
 
     @functools.cached_property
     def _squares(self) -> list[tuple[Array, Array] | None]:
         """Sums of squares of each part's features over all cells, about zero and about one cell."""
         found: list[tuple[Array, Array] | None] = []
         for part, where in zip(self.parts, self._slices, strict=True):
-            rows = self._rows(part, where) if where.stop - where.start > 1 else None
+            rows = self._rows(part, where) if 1 < where.stop - where.start <= _WIDEST else None
             if rows is None or not len(rows):
                 found.append(None)
                 continue
             moved = rows - rows[0]
             found.append((rows.T @ rows, moved.T @ moved))
         return found
+
+    def with_lines(self, names: Any) -> Meaning:
+        """Return the meaning in which curves of columns of numbers are lines."""
+        names = tuple(names) if np.ndim(names) == 1 else (names,)
+        curves = [part[0].name for part in self.parts if len(part) == 1 and _is_curve(part[0])]
+        if wrong := [name for name in names if name not in curves]:
+            raise ValueError(f"lines must be columns of waves, {curves}, got {wrong}.")
+        return replace(self, lines=names)
+
+    def _slope(self, column: Any, where: slice) -> Array:
+        """Return weights of the nearest line that rises by 1 per unit of the column's scale.
+
+        Their product with the coefficients that they span is the rise of what these compute.
+        """
+        numbers = np.array([cell for cell in column.spaced(_TRIED) if not _is_code(column, cell)])
+        rows = column.encode(numbers)
+        rows = (rows - _of(self.centre, where)) * _of(self.scale, where)
+        aim = SCALES[_scale_of_line(column)][0](numbers)
+        line = np.linalg.lstsq(np.column_stack([rows, np.ones(numbers.size)]), aim)[0][:-1]
+        return line / np.sum(line**2)
 
     def _rows(self, part: Any, where: slice) -> Array | None:
         """Return features of all cells, None where these are not known."""
@@ -129,15 +175,19 @@ class Meaning:
             raise KeyError(f"reference names no column of the model: {sorted(unknown)}.")
         found, where_zero, words = [], np.zeros(self.n_features), []
         for part, where in zip(self.parts, self._slices, strict=True):
-            own, at, word = _describe(part, reference.get(_title(part)))
+            lined = _title(part) in self.lines
+            slope = self._slope(part[0], where) / _of(self.scale, where) if lined else None
+            own, at, word = _describe(part, reference.get(_title(part)), slope)
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             for effect in own:
                 weights = np.zeros(self.n_features)
                 weights[where] = effect.weights * _of(self.scale, where) * chosen
-                step = effect.step if chosen.any() else "left out"
-                own_zero = effect.is_reference and bool(chosen.any())
-                effect = effect._replace(weights=weights, step=step, is_reference=own_zero)
-                found.append((_title(part), effect))
+                told = bool(chosen.any() if effect.flag is None else chosen[effect.flag])
+                found.append((_title(part), effect._replace(
+                    weights=weights * told,
+                    step=effect.step if told else "left out",
+                    is_reference=effect.is_reference and told,
+                )))  # fmt: skip
             where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
             words += [f"{_title(part)} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
@@ -202,11 +252,35 @@ def _cells(column: FeatureColumn) -> list[Any] | None:
         if {"scaled", "waves"} & set(column.parts):
             cells = [*cells, *column.spaced(3 if "waves" not in column.parts else _TRIED)]
         cells = [cell for cell in cells if not _is_code(column, cell)]
-        return cells + [np.nan] * (column.missing == "indicator")
-    if isinstance(column, _LISTED):
-        others = {"missing": None, "unknown": object()}
-        return [*(column.listed() or ()), *(others[word] for word in column._flags())]
+        return [*cells, *_flagged(column).values()]
+    if values := column.listed():
+        return [*values, *_flagged(column).values()]
     return None
+
+
+def _flagged(column: Any) -> dict[str, Any]:
+    """Return a cell for each word about cells without a value that has a feature."""
+    if isinstance(column, NumericColumn):
+        return {"missing": np.nan} if column.missing == "indicator" else {}
+    others = {"missing": None, "unknown": object()}
+    flags = column._flags() if hasattr(column, "_flags") else {}
+    return {word: others[word] for word in flags}
+
+
+def _is_curve(column: FeatureColumn) -> bool:
+    return isinstance(column, NumericColumn) and "waves" in column.parts
+
+
+def _scale_of_line(column: NumericColumn) -> str:
+    """Return the scale that is declared, and not the one that suits curves."""
+    return "linear" if column.scale == "auto" else column.scale
+
+
+def _is_flag(part: Sequence[FeatureColumn]) -> bool:
+    """Tell whether a column is a flag itself, as some pieces of columns are."""
+    column = part[0]
+    is_two = len(part) == 1 and column.listed() == (False, True)
+    return is_two and column.feature_names() == [column.name]
 
 
 def _is_code(column: NumericColumn, number: float) -> bool:
@@ -219,12 +293,18 @@ def _intervals(column: NumericColumn) -> list[float]:
     return [float(np.nextafter(cuts[0], -np.inf)), *map(float, cuts)] if cuts else []
 
 
-def _describe(part: Sequence[FeatureColumn], reference: Any) -> tuple[list[Effect], Array, str]:
+def _describe(
+    part: Sequence[FeatureColumn], reference: Any, slope: Array | None = None
+) -> tuple[list[Effect], Array, str]:
     """Return the effects of a column, its features at the reference, and that in words."""
-    column = part[0]
-    if len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts:
-        return _lines(column, reference)
+    column: Any = part[0]
+    if slope is not None or (
+        len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts
+    ):
+        return _lines(column, reference, slope)
     if len(part) == 1 and (levels := _levels(column)):
+        if _is_curve(column) and reference is not None:
+            levels = {f"{column.name}={float(reference):.4g}": float(reference), **levels}
         return _contrasts(column, levels, reference)
     names = _names(part)
     step = "product of features" if len(part) > 1 else "+1"
@@ -232,20 +312,26 @@ def _describe(part: Sequence[FeatureColumn], reference: Any) -> tuple[list[Effec
     return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), ""
 
 
-def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, str]:
+def _lines(
+    column: NumericColumn, reference: Any, slope: Array | None
+) -> tuple[list[Effect], Array, str]:
     """Return a line per unit of the scale, jumps at cuts, and what a missing cell adds."""
-    function, inverse = SCALES[column._scale]
+    scale = _scale_of_line(column)
+    function, inverse = SCALES[scale]
     low, high = float(function(column.lower)), float(function(column.upper))
     middle = float(inverse((low + high) / 2.0)) if reference is None else float(reference)
+    if _is_code(column, middle):
+        middle = float(np.nextafter(middle, np.inf))
     at = column.encode(np.array([middle]))[0]
-    slope = np.zeros(at.size)
-    slope[0] = column.weight / np.sqrt(len(column.parts)) * 2.0 / (high - low)
+    if slope is None:
+        slope = np.zeros(at.size)
+        slope[0] = column.weight / np.sqrt(len(column.parts)) * 2.0 / (high - low)
     steps = {
         "linear": (f"+1 {column.unit}".rstrip(), 1.0),
         "log": ("doubled", np.log(2.0)),
         "sqrt": (f"+1 of the root of {column.unit or 'it'}", 1.0),
     }
-    step, size = steps[column._scale]
+    step, size = steps[scale]
     found = [Effect(column.name, "", step, size * slope)]
     for place, cut in enumerate(column.thresholds if "scaled+steps" in column.encoding else ()):
         jump = np.zeros(at.size)
@@ -257,25 +343,18 @@ def _lines(column: NumericColumn, reference: Any) -> tuple[list[Effect], Array, 
 
 def _missing(column: Any, at: Array, word: str) -> list[Effect]:
     """Return what cells that are missing, or unknown, add where they have a feature."""
-    numeric = isinstance(column, NumericColumn)
-    if numeric:
-        cells: dict[str, Any] = {"missing": np.nan} if column.missing == "indicator" else {}
-    else:
-        others: dict[str, Any] = {"missing": None, "unknown": object()}
-        cells = {name: others[name] for name in column._flags()}
-    return [
-        Effect(
-            f"{column.name} {name}", name, f"against {word}",
-            column.encode(_array(column, [cell]))[0] - at,
-        )
-        for name, cell in cells.items()
-    ]  # fmt: skip
+    found = []
+    for name, cell in _flagged(column).items():
+        title, row = f"{column.name} {name}", column.encode(_array(column, [cell]))[0]
+        flag = column.feature_names().index(title)
+        found.append(Effect(title, name, f"against {word}", row - at, flag=flag))
+    return found
 
 
 def _levels(column: FeatureColumn) -> dict[str, Any]:
     """Return a cell of each level by the name of the feature that it would have."""
-    if isinstance(column, _LISTED):
-        return {f"{column.name}={value}": value for value in column.listed() or ()}
+    if values := column.listed():
+        return {f"{column.name}={value}": value for value in values}
     if not isinstance(column, NumericColumn):
         return {}
     if "waves" in column.parts:
@@ -316,8 +395,6 @@ def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
         if place < 0:
             raise ValueError(f"reference of {column.name!r} is on no list: {reference!r}.")
         return place
-    if f"{column.name}={float(reference):.4g}" in names:
-        return names.index(f"{column.name}={float(reference):.4g}")
     if "waves" in column.parts:
-        raise ValueError(f"reference of {column.name!r} is one of {cells.tolist()}.")
+        return names.index(f"{column.name}={float(reference):.4g}")
     return int(np.digitize(float(reference), cells[1:]))
