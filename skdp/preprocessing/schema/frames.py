@@ -160,23 +160,19 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
         raise schema._fail("unit", "its column is not declared or not in the table.")
     wanted = [(schema.label.name, schema.label.encode)]
     if groups:
-        as_read = shared_texts() if isinstance(frame, BlockTable) else np.asarray
+        as_read = _shared_texts if isinstance(frame, BlockTable) else np.asarray
         wanted.append((str(schema.unit.column), as_read))
     read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
     X, columns = split_columns(frame, schema.features, read)
     return X, *columns
 
 
-def shared_texts() -> Callable[[np.ndarray], np.ndarray]:
-    """Return a reader of cells that keeps equal texts once: ids have many rows each."""
+def _shared_texts(cells: np.ndarray) -> np.ndarray:
+    """Return cells of a block with equal texts once: ids have many rows each, often in a row."""
+    if cells.dtype != object:
+        return cells
     known: dict[str, str] = {}
-
-    def read(cells: np.ndarray) -> np.ndarray:
-        if cells.dtype != object:
-            return cells
-        return _objects(known.setdefault(c, c) if type(c) is str else c for c in cells.tolist())
-
-    return read
+    return _objects(known.setdefault(c, c) if type(c) is str else c for c in cells.tolist())
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
