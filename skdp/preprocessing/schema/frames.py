@@ -269,19 +269,15 @@ def warn_without_ids(schema: Any) -> None:
 
 
 def _reader_of_ids(table: Any) -> Callable[[np.ndarray], np.ndarray]:
-    return shared_texts() if isinstance(table, BlockTable) else np.asarray
+    return _shared_texts if isinstance(table, BlockTable) else np.asarray
 
 
-def shared_texts() -> Callable[[np.ndarray], np.ndarray]:
-    """Return a reader of cells that keeps equal texts once: ids have many rows each."""
+def _shared_texts(cells: np.ndarray) -> np.ndarray:
+    """Return cells of a block with equal texts once: ids have many rows each, often in a row."""
+    if cells.dtype != object:
+        return cells
     known: dict[str, str] = {}
-
-    def read(cells: np.ndarray) -> np.ndarray:
-        if cells.dtype != object:
-            return cells
-        return _objects(known.setdefault(c, c) if type(c) is str else c for c in cells.tolist())
-
-    return read
+    return _objects(known.setdefault(c, c) if type(c) is str else c for c in cells.tolist())
 
 
 def _read_cells(name: str, read: Callable[[np.ndarray], np.ndarray], rows: Any) -> np.ndarray:
