@@ -179,13 +179,14 @@ def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple
         by_unit = groups is None and schema.unit.column is not None
         X, y, *ids = split_frame(schema, X, groups=by_unit)
         return X, y, ids[0] if by_unit else groups
-    if names and set(names) > set(schema.features):
-        unit = schema.unit.column
-        if groups is not None or unit not in names:
-            return X[schema.features], y, groups
-        X, (groups,) = split_columns(
-            X, schema.features, [(unit, partial(_read_cells, unit, np.asarray))]
-        )
+    # Ids are taken of whatever table has them; one without all features is refused later.
+    kept = [name for name in names if name in schema.features]
+    kept = schema.features if len(kept) == len(schema.features) else names
+    if groups is None and names and (unit := schema.unit.column) in names:
+        read = partial(_read_cells, unit, np.asarray)
+        X, (groups,) = split_columns(X, kept, [(unit, read)])
+    elif len(kept) < len(names):
+        X = X[kept]
     return X, y, groups
 
 
