@@ -365,7 +365,7 @@ class SchemaPipeline(Pipeline):
             )
             raise ValueError(
                 f"ids do not reach {', '.join(missed)}, which would take each row for a record. "
-                f"Private steps have to take groups=: {remedy}. Of a search, take "
+                f"Private steps have to take groups=: {remedy}. For a search take "
                 "skdp.model_selection.PrivateGridSearchCV, or put the pipeline into it."
             )
         if not needs and not is_routed():
