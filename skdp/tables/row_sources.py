@@ -325,7 +325,7 @@ class ChosenTable(BlockTable):
         self._source, self._rows = source, rows
         self.columns, self.dtypes = source.columns, source.dtypes
         self.row_bytes, self.assumptions = source.row_bytes, source.assumptions
-        self.shape = (rows.size, source.shape[1])
+        self.shape, self.folder = (rows.size, source.shape[1]), source.folder
 
     def __getitem__(self, key: Any) -> Any:
         """Return a slice of rows as a frame, or a table of the columns of a list of names."""

@@ -364,13 +364,17 @@ class SchemaPipeline(Pipeline):
     def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
         """Fit as `fit` does, and return what the last step makes of the rows."""
         X, y, params = self._given(X, y, groups, params)
-        return super().fit_transform(X, y, **params)
+        found = super().fit_transform(X, y, **params)
+        self._tell_meaning()
+        return found
 
     @available_if(lambda self: callable(super().fit_predict))
     def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
         """Fit as `fit` does, and return what the last step predicts."""
         X, y, params = self._given(X, y, groups, params)
-        return super().fit_predict(X, y, **params)
+        found = super().fit_predict(X, y, **params)
+        self._tell_meaning()
+        return found
 
     @available_if(lambda self: callable(super().score))
     def score(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -423,7 +427,7 @@ class SchemaPipeline(Pipeline):
             )
             raise ValueError(
                 f"ids do not reach {', '.join(missed)}, which would take each row for a record. "
-                f"Private steps have to take groups=: {remedy}. Of a search, take "
+                f"Private steps have to take groups=: {remedy}. For a search take "
                 "skdp.model_selection.PrivateGridSearchCV, or put the pipeline into it."
             )
         if not needs and not is_routed():

@@ -221,12 +221,14 @@ def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple
         by_unit = groups is None and schema.unit.column is not None
         X, y, *ids = split_frame(schema, X, groups=by_unit)
         return X, y, ids[0] if by_unit else groups
-    if names and set(names) > set(schema.inputs):
-        unit = schema.unit.column
-        if groups is not None or unit not in names:
-            return X[schema.inputs], y, groups
+    # Ids are taken of whatever table has them; one without all features is refused later.
+    kept = [name for name in names if name in schema.inputs]
+    kept = schema.inputs if len(kept) == len(schema.inputs) else names
+    if groups is None and names and (unit := schema.unit.column) in names:
         read = partial(_read_cells, unit, _reader_of_ids(X))
-        X, (groups,) = split_columns(X, schema.inputs, [(unit, read)])
+        X, (groups,) = split_columns(X, kept, [(unit, read)])
+    elif len(kept) < len(names):
+        X = X[kept]
     return X, y, groups
 
 
@@ -245,7 +247,8 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
         return divide(table, None, rule)
     if unit.column not in names:
         raise schema._fail("unit", "its column is not in the table.")
-    return divide(table, (unit.column, partial(_read_cells, unit.column, np.asarray)), rule)
+    read = partial(_read_cells, unit.column, _reader_of_ids(table))
+    return divide(table, (unit.column, read), rule)
 
 
 def refuse_no_label(schema: Any, table: Any) -> None:

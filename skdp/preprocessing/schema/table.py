@@ -344,7 +344,7 @@ class TableSchema(TableDescription):
         share : float
             Share of units that are held out, on average, in (0, 1).
         seed : int
-            Public number, chosen before rows are looked at. A half is divided again by another.
+            Public number, chosen before rows are looked at. Divide a half again by another one.
 
         Returns
         -------
