@@ -360,9 +360,10 @@ class ChargesBudget(PlainParameters):
             state["_bound_accountant"] = accountant
         if not goes_to_a_worker():
             accounts = {name: state.get(name) for name in ("accountant", "_bound_accountant")}
+            fitted = any(name.endswith("_") for name in state)
             for name, account in accounts.items():
                 if isinstance(account, Account):
-                    state[name] = LeftBehind.of(account._address())
+                    state[name] = LeftBehind.of(account._address(), tell=not fitted)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
