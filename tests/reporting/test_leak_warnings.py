@@ -91,7 +91,9 @@ PLACES = {
     ),
     "calibrator": lambda: PrivateCalibrator(LEAKING).fit(OTHER_X, OTHER_Y),
     "threshold": lambda: PrivateThreshold(LEAKING).fit(OTHER_X, OTHER_Y),
-    "audit": lambda: audit_epsilon(behind_a_scaler(), X, Y, neighbour=(X, Y), **AUDIT),
+    "audit": lambda: audit_epsilon(
+        behind_a_scaler(), X, Y, neighbour=(np.r_[-X[:1], X[1:]], Y), **AUDIT
+    ),
     "audit in one run": lambda: audit_in_one_run(behind_a_scaler(), X, Y, random_state=0),
     "membership": lambda: membership_inference(LEAKING, X, Y, OTHER_X, OTHER_Y),
     "check": lambda: check_private_estimator(behind_a_scaler(), n_draws=2, on_fail=None),
