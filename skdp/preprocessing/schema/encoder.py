@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base.parameters import PlainParameters
 from skdp.base.pipelines import behind_others, is_routed, who_needs_ids
-from skdp.base.scikit_learn import fitted_model, responds
+from skdp.base.scikit_learn import last_and_meaning, responds
 from skdp.exceptions import SchemaError
 from skdp.preprocessing.schema.base import (
     FeatureColumn,
@@ -345,15 +345,9 @@ class SchemaPipeline(Pipeline):
 
     def _tell_meaning(self) -> None:
         """Tell a regressor that asks for it what its features mean; no row is read."""
-        last, meaning = self, None
-        while responds(last, "steps"):
-            for _, step in last.steps[:-1]:
-                if step not in (None, "passthrough"):
-                    after = responds(step, "_meaning_after")
-                    meaning = step._meaning_after(meaning) if after else None
-            last = fitted_model(last.steps[-1][1])
+        last, meaning = last_and_meaning(self)
         if meaning is not None and responds(last, "_hear"):
-            last._hear(replace(meaning, target=label_words(self.schema.label)))
+            last._hear(replace(meaning, target=label_words(getattr(self.schema, "label", None))))
 
     @property
     def _takes_for_granted(self) -> str:
