@@ -289,11 +289,12 @@ class _KeptRows:
             size = shape[0] * shape[1] * dtype.itemsize
             if not size or folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
                 raise OSError
-            self._file, self._process = tempfile.TemporaryFile(dir=folder), os.getpid()
-        self._file.write(block.data)
+            # What is in a buffer would be written by forked processes once more.
+            self._file, self._process = tempfile.TemporaryFile(buffering=0, dir=folder), os.getpid()
+        if self._file.write(block.data) < block.nbytes:
+            raise OSError
         self._end += len(block)
         if self._end == shape[0]:
-            self._file.flush()
             self.rows = MappedRows(np.memmap(self._file, dtype, "r", shape=shape))
             self._end = _NOT_NOW
 
