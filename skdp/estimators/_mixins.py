@@ -69,11 +69,6 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
         PrivacySpent
             The record that `privacy_spent_` would be.
 
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
-
         Examples
         --------
         >>> from skdp import DPSGDClassifier

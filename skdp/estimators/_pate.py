@@ -233,11 +233,6 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         -------
         PrivacySpent
             The record that `privacy_spent_` would be.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
         """
         self._check_parameters()
         return self._account(self._plan_queries(check_integer("n_queries", self.n_queries)))

@@ -56,11 +56,6 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
         -------
         PrivacySpent
             The record that `privacy_spent_` would be.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)

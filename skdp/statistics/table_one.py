@@ -151,17 +151,12 @@ def private_table_one(
         What to describe; None takes all features of the schema but dates; days between two are
         numbers. Fewer columns have less noise.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`; the budget is for the whole table.
+        As for `private_count`, and so are errors; the budget is for the whole table.
 
     Returns
     -------
     PrivateTableOne
         The table: prints as text, shows in notebooks, and has ``rows`` and ``to_frame()``.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
