@@ -10,9 +10,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from skdp.base.parameters import ListedMissing, SchemaEncoding
-from skdp.preprocessing.schema import frames
+from skdp.preprocessing.schema import drafts, frames
 from skdp.preprocessing.schema.description import TableDescription, show_table, show_text
-from skdp.preprocessing.schema.encoder import make_preprocessor, make_schema_pipeline
+from skdp.preprocessing.schema.preprocessor import make_preprocessor, make_schema_pipeline
 from skdp.preprocessing.schema.review import review_frame
 
 
@@ -123,7 +123,7 @@ class TableSchema(TableDescription):
         >>> schema.features, schema.label.classes
         (['age', 'ward'], (0, 1))
         """
-        return cls(name=name, **frames.fields_from_bounds(bounds, label, missing))
+        return cls(name=name, **drafts.fields_from_bounds(bounds, label, missing))
 
     @classmethod
     def draft(
@@ -154,7 +154,7 @@ class TableSchema(TableDescription):
         >>> TableSchema.draft(["age", "ward"], ["float64", "object"]).left_open()
         {'age': ('lower', 'upper'), 'ward': ('categories',)}
         """
-        return cls(name=name, **frames.fields_of_draft(table, dtypes, label))
+        return cls(name=name, **drafts.fields_of_draft(table, dtypes, label))
 
     # Preprocessing.
 
@@ -245,17 +245,6 @@ class TableSchema(TableDescription):
         ValueError
             With everything that is amiss: missing columns, columns that the schema does not
             mention unless `others` is "ignore", types that do not fit.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from skdp.preprocessing import NumericColumn, TableSchema
-        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
-        >>> schema.check(pd.DataFrame({"age": [61, 47]}))
-        Traceback (most recent call last):
-            ...
-        skdp.exceptions.SchemaError: the table does not fit the schema:
-        - column 'height' is missing.
         """
         frames.check_frame(self, frame, label=label)
 
@@ -461,4 +450,4 @@ class TableSchema(TableDescription):
         >>> rows.shape, bool((rows["age"] >= 18).all())
         ((100, 1), True)
         """
-        return frames.sample_rows(self, n, marginals, random_state)
+        return drafts.sample_rows(self, n, marginals, random_state)
