@@ -427,6 +427,8 @@ def test_types_that_are_no_dates_are_refused_by_name():
 
 def test_other_columns_refuse_dates_in_the_same_words():
     frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"])})
+    with pytest.raises(ValueError, match=r"lower: must be a number.*bounds of a DateColumn"):
+        NumericColumn("day", datetime.date(2020, 1, 1), 3)
     for column in (NumericColumn("day", 0, 1), TableSchema.from_bounds({"day": [1, 2]})["day"]):
         with pytest.raises(ValueError, match=r"'day' has type datetime64.*as a DateColumn"):
             TableSchema([column]).check(frame)
