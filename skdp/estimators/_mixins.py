@@ -21,9 +21,10 @@ from skdp.base.parameters import check_integer, check_real, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, responds
 from skdp.estimators._base import PrivateModel
 from skdp.estimators.labels import encode_labels
-from skdp.fitting import PrivateFit, WarnsOfScores
+from skdp.fitting import PrivateFit
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss
+from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.places import row_by_row
 
 

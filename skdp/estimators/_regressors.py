@@ -15,8 +15,8 @@ from skdp.estimators._noisy_gradient import GrpuaLinearModel
 from skdp.estimators._objective import ObjectiveModel
 from skdp.estimators._opera import OperaModel
 from skdp.estimators.labels import read_numbers
-from skdp.fitting import WarnsOfScores
 from skdp.losses import HuberLoss
+from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.places import row_by_row
 
 # Default width of a loss, as a share of the half of the target's bounds.
