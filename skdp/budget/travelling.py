@@ -8,8 +8,8 @@ what is not fitted yet, processes that are started from here are told the place,
 
 from __future__ import annotations
 
-import os
 import sys
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
 
 
 _PLACE = "path", "identity", "genesis"
-_told: set[tuple[int, str]] = set()  # by process
+_told: weakref.WeakSet[Ledger] = weakref.WeakSet()  # of which descendants know
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ class LeftBehind:
     @classmethod
     def of(cls, address: Mapping[str, Any], *, tell: bool = False) -> LeftBehind:
         """Return what stands for the budget at an address; descendants may be told that."""
-        identity = address["identity"]
-        if tell and (os.getpid(), identity) not in _told:
+        ledger = Ledger.in_use(address["identity"])
+        if tell and ledger is not None and ledger not in _told:
             with suppress(OSError):  # then no descendant finds it
-                config.post("left behind", {name: address[name] for name in _PLACE})
-                _told.add((os.getpid(), identity))
-        return cls(identity, address.get("plan"), tell)
+                notice = config.post("left behind", {name: address[name] for name in _PLACE})
+                weakref.finalize(ledger, config.withdraw, notice)
+                _told.add(ledger)
+        return cls(address["identity"], address.get("plan"), tell)
 
     def address(self) -> dict[str, Any] | None:
         """Return the budget's address if this process uses its ledger, or was told; else None."""
