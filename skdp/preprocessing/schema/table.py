@@ -228,8 +228,6 @@ class TableSchema(TableDescription):
             schema = schema.replace(interactions=interactions)
         return make_schema_pipeline(schema, estimator, positions)
 
-    # Tables.
-
     def check(self, frame: Any, *, label: bool = True) -> None:
         """Compare a table's columns and their types with the description; no cell is looked at.
 
@@ -252,21 +250,20 @@ class TableSchema(TableDescription):
         """Look at the cells of a table for signs of a mistake in it or in the schema.
 
         **The list is for the eyes of whoever holds the table.** It is read off private cells
-        without noise, no budget is charged, and no guarantee covers it: whether it is empty is
-        private as well. What it makes you change in the schema must have a public source.
+        without noise, no budget is charged, and no guarantee covers it, not even whether it is
+        empty. What it makes you change in the schema must have a public source.
 
         Parameters
         ----------
         frame : DataFrame or ParquetTable
-            A pandas or polars frame, one of Dask, or a table on disk.
+            See `split`.
 
         Returns
         -------
         list of str
             What `check` would refuse, and a sentence for each doubt: bounds that are the smallest
             and largest cell to the last digit, cells beyond bounds or within a small part of them,
-            texts that are no numbers, cells that are not listed, many missing ones, more rows of a
-            unit than `max_rows`.
+            texts that are no numbers, cells not listed, many missing ones, units of too many rows.
 
         Raises
         ------
