@@ -39,8 +39,8 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray, inferred: Any = Non
         for name, value in estimator.get_params(deep=False).items()
         if name not in {"accountant", "random_state", "verbose"}
     }
-    # As given or not, it is the same fit.
-    own |= {"adjacency": estimator._relation} if "adjacency" in own else {}
+    if inferred is None and "adjacency" in own:  # as given or not, it is the same fit
+        own["adjacency"] = estimator._relation
     about = describe(own) if inferred is None else describe((own, inferred))
     digest.update(f"{type(estimator).__name__}{about}{X.shape}".encode())
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)

@@ -41,7 +41,7 @@ def estimator(cls, n_canaries=300, full=True, **settings):
     common = {"epsilon": 8.0, "delta": 1e-5, "data_norm": 1.0, "fit_intercept": False}
     common |= {"max_iter": 3, "batch_size": n_rows if full else n_rows // 2}
     if issubclass(cls, DPSGDClassifier):
-        common["max_grad_norm"] = 0.1
+        common |= {"max_grad_norm": 0.1, "adjacency": "add-remove"}
     return cls(**common | settings)
 
 

@@ -23,6 +23,7 @@ OUTPUT = {
 DESCENT = {
     **{"epsilon": 8.0, "delta": 1e-5, "data_norm": 1.0, "fit_intercept": False},
     **{"batch_size": 11, "max_iter": 2, "max_grad_norm": 0.1, "average": False, "momentum": 0.0},
+    "adjacency": "add-remove",
 }
 
 

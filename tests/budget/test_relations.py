@@ -10,7 +10,6 @@ import threading
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from support import rows
@@ -19,7 +18,6 @@ import skdp
 from skdp import DPSGDClassifier, OperaLogisticRegression
 from skdp.budget import BudgetAccountant, plan_fits
 from skdp.exceptions import BudgetExceededError
-from skdp.metrics import PrivateEvaluation
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import DPStandardScaler
 
@@ -186,20 +184,14 @@ def test_pickles_keep_the_relation_that_they_were_stored_with():
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_seed_does_not_tell_whether_the_relation_was_given(relation):
-    """And of two relations the noise differs."""
     with budget_of(relation):
         fits = [descent(random_state=0, adjacency=a).fit(X, Y) for a in (None, relation)]
-        model = LogisticRegression().fit(X, Y)
-        told = [
-            PrivateEvaluation(random_state=0, adjacency=a).evaluate(model, X, Y).accuracy
-            for a in (None, relation)
-        ]
         search = PrivateGridSearchCV(descent(), {"alpha": [0.1, 1.0]}, random_state=0, epsilon=4.0)
         scores = [
             clone(search).set_params(adjacency=a).fit(X, Y).best_score_ for a in (None, relation)
         ]
     assert np.array_equal(fits[0].coef_, fits[1].coef_)
-    assert told[0] == told[1] and scores[0] == scores[1]
+    assert scores[0] == scores[1]
 
 
 def test_an_invalid_relation_is_refused():
