@@ -145,19 +145,15 @@ def _way_out(
     named = f"epsilon={epsilon:g}" + (f" and delta={delta:g}" if fits[1] != asked[1] else "")
     known = request.row["parameters"]
     told = f"{pair_text(*shown)} still fits"
-    in_own_relation = request.row["epsilon"] is not None or not about_relations(request, relation)
     if len(request.charge.parts) > 1:
         return f"{told} as a whole: plan fewer releases, or releases with more noise."
     if known.get("noise_multiplier") is not None:
         return f"{told}: raise noise_multiplier until privacy_plan() says so."
     if "epsilon" in known:
-        more = (
-            ""
-            if kind == "gaussian"
-            else (" budget.allocate(1, estimator, ...) may find a little more.")
-        )
+        more = "" if kind == "gaussian" else " budget.allocate(1, estimator, ...) may find more."
         return f"{told}: set {named}.{more}"
-    if type(request.event) is GaussianEvent and in_own_relation and delta > 0.0:
+    bare = request.row["epsilon"] is None and not about_relations(request, relation)
+    if type(request.event) is GaussianEvent and bare and delta > 0.0:
         least = round_away(gaussian_profile.sigma(epsilon, delta), ROUND_CEILING)
         return f"{told}: give noise_multiplier={least:g}."
     return f"{told}: ask for that."
