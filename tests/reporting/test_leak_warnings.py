@@ -150,19 +150,23 @@ class Own(TransformerMixin, BaseEstimator):
         return X
 
 
+def double(X):
+    return X * 2.0
+
+
 @pytest.mark.parametrize(
     "step",
     [
         Normalizer(),
         PolynomialFeatures(),
         FunctionTransformer(np.tanh),
-        FunctionTransformer(lambda X: X * 2.0),
+        FunctionTransformer(double),
         BoundedScaler(-1.0, 1.0),
         DPStandardScaler(lower=-1.0, upper=1.0),
         Own(),
         "passthrough",
     ],
-    ids=str,
+    ids=lambda step: type(step).__name__,
 )
 def test_what_learns_nothing_or_privately_is_silent(step):
     pipeline = make_pipeline(step, model())
