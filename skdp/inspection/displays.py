@@ -14,7 +14,12 @@ from skdp.reporting.drawing import pyplot
 # Where cells without a value stand beside a numeric range, in parts of it; pictures in a row.
 _BESIDE, _ACROSS = 0.06, 3
 # Inches of a picture, and of a line of text in it; characters of a label.
-_LEAST_HEIGHT, _LINE, _WIDEST = 2.8, 0.18, 34
+_LEAST_HEIGHT, _LINE, _LEGEND, _WIDEST = 2.8, 0.18, 0.7, 28
+
+
+def _wrap(text: str) -> str:
+    """Return a label in lines that fit beside a picture; "died = 1" stays on one."""
+    return fill(text.replace(" = ", "\xa0=\xa0"), _WIDEST).replace("\xa0", " ")
 
 
 class ShapeFunctionDisplay:
@@ -125,7 +130,9 @@ class ShapeFunctionDisplay:
             max(_LEAST_HEIGHT, *(self._height(name) for name in self.columns[k : k + across]))
             for k in range(0, count, across)
         ]
-        figure = plt.figure(figsize=(3.6 * across, sum(heights)), layout="constrained")
+        legend = _LEGEND * (self.functions.intercept.size > 1)
+        size = 3.6 * across, sum(heights) + legend
+        figure = plt.figure(figsize=size, layout="constrained")
         grid = figure.add_gridspec(down, across, height_ratios=heights)
         return [figure.add_subplot(grid[divmod(place, across)]) for place in range(count)]
 
@@ -140,9 +147,9 @@ class ShapeFunctionDisplay:
         unit = f" ({function.unit})" if function.unit else ""
         name, added = f"{function.name}{unit}", f"added to {self.functions.target}"
         if function.kind == "numeric":
-            ax.set(xlabel=name, ylabel=fill(added, _WIDEST))
+            ax.set(xlabel=name, ylabel=_wrap(added))
             return self._draw_line(ax, function, style)
-        ax.set(xlabel=fill(added, _WIDEST // 2), ylabel=name)
+        ax.set(xlabel=_wrap(added), ylabel=name)
         return self._draw_list(ax, function, style)
 
     def _draw_line(self, ax: Any, function: ShapeFunction, style: dict[str, Any]) -> list[Any]:
@@ -199,12 +206,14 @@ class ShapeFunctionDisplay:
             raise ValueError(f"{function.name!r} is of more than two columns: read its values.")
         shape = [cells.size for cells in function.axes]
         table = function.values[:, 0].reshape(shape)
-        picture = ax.imshow(table.T, origin="lower", aspect="auto", cmap="coolwarm")
+        picture = ax.imshow(
+            table.T, origin="lower", aspect="auto", cmap="coolwarm", interpolation="nearest"
+        )
         several = len(function.values.T) > 1
         target = (
             f"score of {self._label(-len(function.values.T))}" if several else self.functions.target
         )
-        ax.figure.colorbar(picture, ax=ax, label=fill(f"added to {target}", _WIDEST))
+        ax.figure.colorbar(picture, ax=ax, label=_wrap(f"added to {target}"))
         for name, cells, axis in zip(
             function.name.split(" * "), function.axes, (ax.xaxis, ax.yaxis), strict=True
         ):
