@@ -7,7 +7,11 @@ import pickle
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.pool import ThreadPool
 
+import dask
 import joblib
 import numpy as np
 import pytest
@@ -99,6 +103,25 @@ def test_no_pickle_says_where_it_was_made(name, tmp_path):
     assert len(user) < 5 or user not in told  # short names are in many words
     # The object itself is as it was.
     assert budget.entries() == [] or budget.ledger.exists()
+
+
+RUNNERS = {
+    "thread": lambda model: ThreadPoolExecutor(1).submit(pickle.dumps, model).result(),
+    "pool of threads": lambda model: ThreadPool(1).map(pickle.dumps, [model])[0],
+    "process": lambda model: get_context("fork").Pool(1).apply(pickle.dumps, (model,)),
+    "graph": lambda model: dask.delayed(pickle.dumps)(model).compute(scheduler="threads"),
+    "joblib": lambda model: Parallel(2, backend="threading")(
+        delayed(pickle.dumps)(model) for _ in "12"
+    )[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+def test_what_a_worker_dumps_says_no_place_either(run, tmp_path):
+    budget = BudgetAccountant(9.0, 1e-4, ledger=tmp_path / "very-private-study.sqlite")
+    model = opera(accountant=budget).fit(X, Y)
+    assert b"very-private-study" not in run(model)
 
 
 ELSEWHERE = """
