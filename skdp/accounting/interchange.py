@@ -88,9 +88,9 @@ def write(event: Event, adjacency: str) -> Any:
     if kinds:
         fixed = UniformSampledEvent in kinds
         warnings.warn(
-            "Under REPLACE_ONE the RdpAccountant of dp-accounting takes noise to be over the change "
-            "that a replaced record makes; this event has it over one record's value. The epsilon "
-            "of that accountant is too small: that of twice the noise. "
+            "Under REPLACE_ONE the RdpAccountant of dp-accounting takes noise to be over the "
+            "change that a replaced record makes; this event has it over one record's value. The "
+            "epsilon of that accountant is too small: that of twice the noise. "
             + ("No other one there prices lots of a fixed size. " if fixed else "")
             + f"Price the event by skdp's accountants{'' if fixed else ' or their PLDAccountant'}.",
             PrivacyWarning,

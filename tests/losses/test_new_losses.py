@@ -45,7 +45,7 @@ class Careless(MarginLoss):
     def margin_of_slope(self, slopes):
         return np.asarray(slopes)
 
-    def _product_bound(self):
+    def product_bound(self):
         return 1.0
 
 
