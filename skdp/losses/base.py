@@ -76,6 +76,9 @@ class Loss(ABC):
             f"{type(self).__name__}.{name} cannot be set: sensitivities rest on it."
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # in records: of those without parameters
+
     @property
     @abstractmethod
     def convex(self) -> bool:
