@@ -32,10 +32,10 @@ models: base.parameters threads losses tables solvers
 plans: base.parameters accounting mechanisms tables solvers models
 budget: exceptions base.parameters base.pipelines base.scikit_learn running accounting
     mechanisms
-reporting: exceptions base.parameters base.scikit_learn running accounting
+reporting: exceptions base.parameters base.scikit_learn running accounting tables
 fitting: exceptions base.parameters running accounting mechanisms tables budget reporting
 estimators: base.parameters base.scikit_learn running accounting losses mechanisms tables models
-    plans fitting
+    plans reporting fitting
 preprocessing: exceptions base.parameters base.pipelines base.scikit_learn running threads
     accounting mechanisms tables plans fitting
 model_selection: exceptions base.parameters base.pipelines base.scikit_learn running accounting

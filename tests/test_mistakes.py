@@ -452,6 +452,7 @@ def outcome_of(mistake):
     return error, said, found, len(budget.entries())
 
 
+@pytest.mark.daily(40)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_refused_uncharged_or_warned_of_once(name):
     mistake = MISTAKES[name]

@@ -15,6 +15,7 @@ from skdp.metrics import PrivateEvaluation
 from skdp.model_selection._runs import check_table, n_columns
 from skdp.preprocessing import (
     CategoricalColumn,
+    DateColumn,
     LabelColumn,
     NumericColumn,
     NumericLabel,
@@ -133,6 +134,8 @@ def encoder(column):
 
 
 NUMERIC = NumericColumn("a", 0, 1, missing="ignore")
+DATES = DateColumn("a", "2020-01-01", "2021-01-01", missing="ignore", unknown="ignore")
+STRICT_DATES = DateColumn("a", "2020-01-01", "2021-01-01")
 LISTED = CategoricalColumn("a", [0, 1, "word"], encoding="one-hot", missing="ignore")
 SCHEMA = TableSchema([NUMERIC, NumericColumn("b", 0, 1)])
 
@@ -147,6 +150,8 @@ TABLE_READERS = {
     "columns of a search": lambda X: [n_columns(X)] * 4,
     "numbers of a schema": lambda X: encoder(NUMERIC).fit_transform(X),
     "a list of a schema": lambda X: encoder(LISTED).fit_transform(X),
+    "dates of a schema": lambda X: encoder(DATES).fit_transform(X),
+    "dates alone": lambda X: encoder(STRICT_DATES).fit_transform(X),
     "by place": lambda X: SCHEMA.preprocessor(positions=True).fit_transform(X),
 }
 COLUMN_READERS = {

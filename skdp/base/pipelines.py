@@ -136,14 +136,13 @@ def who_needs_ids(estimator: Any) -> Iterator[tuple[str, str]]:
 
 def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
     """Return rows, labels and ids, by the schema that a model has, if it has one."""
+    part = model
     for _ in range(_DEEPEST):
-        if hasattr(model, "_take_apart"):
-            found: tuple[Any, Any, Any] = model._take_apart(X, y, groups)
-            return found
-        if isinstance(model, Pipeline):
-            model = next(
-                (step for _, step in model.steps if step not in (None, "passthrough")), None
-            )
+        take = getattr(part, "_take_apart", None)
+        if take is not None:
+            return tuple(take(X, y, groups))
+        if isinstance(part, Pipeline):
+            part = next((step for _, step in part.steps if step not in (None, "passthrough")), None)
         held = ("best_estimator_", "estimator_", "estimator")
-        model = next((getattr(model, name) for name in held if hasattr(model, name)), model)
+        part = next((getattr(part, name) for name in held if hasattr(part, name)), part)
     return X, y, groups

@@ -86,6 +86,7 @@ __all__ = [
     "fitted_model",
     "is_private",
     "lacks_a_plan",
+    "last_and_meaning",
     "last_step",
     "responds",
     "template_of",
@@ -126,6 +127,23 @@ def whom_it_protects(model: Any) -> dict[str, Any] | None:
     last = last_step(fitted_model(last_step(model)))
     found: dict[str, Any] | None = getattr(last, "_protects", None)
     return found
+
+
+def last_and_meaning(model: Any) -> tuple[Any, Any]:
+    """Return the step that a fitted pipeline ends in, and what the features mean that it sees.
+
+    Steps that know tell, given what is known of their input; None is unknown.
+    """
+    meaning, known = None, True
+    model = fitted_model(model)
+    while responds(model, "steps"):
+        for _, step in model.steps[:-1]:
+            if step not in (None, "passthrough"):
+                known = known and responds(step, "_meaning_after")
+                meaning = step._meaning_after(meaning) if known else None
+                known = meaning is not None
+        model = fitted_model(model.steps[-1][1])
+    return model, meaning
 
 
 def columns_of(model: Any) -> int | None:

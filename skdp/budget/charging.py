@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from skdp.accounting import Event
 from skdp.accounting.privacy_spent import PrivacySpent
@@ -14,7 +14,7 @@ from skdp.base.parameters import Adjacency, PlainParameters, Unit
 from skdp.budget import config
 from skdp.budget.config import get_config
 from skdp.budget.entries import BudgetEntry, is_recorded
-from skdp.budget.ledger.home import at_home
+from skdp.budget.refusals import find_search, name_search
 from skdp.budget.travelling import LeftBehind, goes_to_a_worker
 from skdp.exceptions import BudgetExceededError, BudgetRequiredError
 from skdp.running import warn_once
@@ -23,75 +23,6 @@ if TYPE_CHECKING:
     from skdp.budget.desk import Desk
     from skdp.budget.ledger.chain import Row
     from skdp.budget.request import Request
-
-# What scikit-learn's searches call their tasks; if that changes, no search is named.
-_EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
-
-
-class SearchFit(NamedTuple):
-    """One fit of a search by scikit-learn; all of it is public."""
-
-    # How many it will make is left out: splits by ids are as many as private ids may be.
-
-    search: str  # its class
-    run: str  # which call of its fit
-    fit: str  # which of its fits
-
-    def record(self) -> dict[str, Any]:
-        """Return what the ledger keeps among the parameters of a charge."""
-        return {"class": self.search, "run": self.run, "fit": self.fit}
-
-
-def find_search(task: Any) -> SearchFit | None:
-    """Return the search that a fit's `CallbackContext` is a part of; None if none is seen."""
-    with suppress(AttributeError):  # of a version whose tasks are made otherwise
-        return _find_search(task)
-    return None
-
-
-def _find_search(task: Any) -> SearchFit | None:
-    while task is not None and not {_EVALUATION, _REFIT} & _names(task):
-        task = task.parent
-    if task is None:
-        return None
-    search = task.parent
-    while search.parent is not None and "fit" not in _names(search):
-        search = search.parent
-    run = f"{search.root_uuid.hex}.{search.task_id}"
-    return SearchFit(search.estimator_name, run, "-".join(_path(task, search)))
-
-
-def _names(task: Any) -> set[str]:
-    # A task may have been merged with that of the estimator which it fits.
-    return {task.task_name, task.source_task_name}
-
-
-def _path(task: Any, root: Any) -> list[str]:
-    return [] if task is root else [*_path(task.parent, root), str(task.task_id)]
-
-
-@at_home
-def _charged_fits(desk: Any, run: str) -> set[str]:
-    searches = [row["parameters"].get("search") or {} for row in desk.file.rows()]
-    return {each["fit"] for each in searches if each.get("run") == run}
-
-
-def name_search(error: BudgetExceededError, fit: SearchFit, accountant: Any) -> None:
-    """Have a refusal say which search it ends, and how far that had come."""
-    ledger = getattr(accountant, "accountant", accountant)
-    charged: set[str] = set()
-    with suppress(AttributeError, KeyError, TypeError):
-        charged = _charged_fits(ledger.desk, fit.run)
-    part = ", and a part of this one," if fit.fit in charged else ""
-    others = len(charged - {fit.fit})
-    error.search = fit.search, others
-    error.args = (
-        f"{error} It was a fit of {fit.search}: {others} of its other fits{part} are charged, "
-        "whole or in part, and stay so. Before the next search, skdp.budget.plan_fits(search, ...) "
-        "lists its charges, budget.check(search, ...) tells whether they fit, and budget.plan "
-        "commits to them.",
-    )
-
 
 # Blocks with the number of their notice; of this thread also with the process that opened them.
 _blocks_here: ContextVar[tuple[tuple[int, int, Any], ...]] = ContextVar("skdp_blocks", default=())
@@ -360,9 +291,10 @@ class ChargesBudget(PlainParameters):
             state["_bound_accountant"] = accountant
         if not goes_to_a_worker():
             accounts = {name: state.get(name) for name in ("accountant", "_bound_accountant")}
+            fitted = any(name.endswith("_") for name in state)
             for name, account in accounts.items():
                 if isinstance(account, Account):
-                    state[name] = LeftBehind.of(account._address())
+                    state[name] = LeftBehind.of(account._address(), tell=not fitted)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from functools import partial
+from typing import Any, NamedTuple
 
 from skdp.accounting import ApproxDPEvent, Event, GaussianEvent
 from skdp.accounting.accountants.gdp import GDPAccountant
@@ -16,8 +18,12 @@ from skdp.budget.currencies import BudgetFilter
 from skdp.budget.currencies.base import Amounts
 from skdp.budget.currencies.profiles import decimal_down
 from skdp.budget.entries import write_up
+from skdp.budget.ledger.home import at_home
 from skdp.budget.request import Request, about_relations, pair_text, restate
 from skdp.exceptions import BudgetExceededError
+
+# What scikit-learn's searches call their tasks; if that changes, no search is named.
+_EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
 
 Pair = tuple[float, float]
 
@@ -139,19 +145,15 @@ def _way_out(
     named = f"epsilon={epsilon:g}" + (f" and delta={delta:g}" if fits[1] != asked[1] else "")
     known = request.row["parameters"]
     told = f"{pair_text(*shown)} still fits"
-    in_own_relation = request.row["epsilon"] is not None or not about_relations(request, relation)
     if len(request.charge.parts) > 1:
         return f"{told} as a whole: plan fewer releases, or releases with more noise."
     if known.get("noise_multiplier") is not None:
         return f"{told}: raise noise_multiplier until privacy_plan() says so."
     if "epsilon" in known:
-        more = (
-            ""
-            if kind == "gaussian"
-            else (" budget.allocate(1, estimator, ...) may find a little more.")
-        )
+        more = "" if kind == "gaussian" else " budget.allocate(1, estimator, ...) may find more."
         return f"{told}: set {named}.{more}"
-    if type(request.event) is GaussianEvent and in_own_relation and delta > 0.0:
+    bare = request.row["epsilon"] is None and not about_relations(request, relation)
+    if type(request.event) is GaussianEvent and bare and delta > 0.0:
         least = round_away(gaussian_profile.sigma(epsilon, delta), ROUND_CEILING)
         return f"{told}: give noise_multiplier={least:g}."
     return f"{told}: ask for that."
@@ -183,3 +185,68 @@ def _left(limit: Fraction | None, used: Fraction) -> str:
 def round_away(value: float, way: str = ROUND_FLOOR) -> float:
     """Return the next number on the safe side that is as short as refusals write it."""
     return float(Context(prec=_DIGITS, rounding=way).create_decimal(repr(float(value))))
+
+
+class SearchFit(NamedTuple):
+    """One fit of a search by scikit-learn; all of it is public."""
+
+    # How many it will make is left out: splits by ids are as many as private ids may be.
+
+    search: str  # its class
+    run: str  # which call of its fit
+    fit: str  # which of its fits
+
+    def record(self) -> dict[str, Any]:
+        """Return what the ledger keeps among the parameters of a charge."""
+        return {"class": self.search, "run": self.run, "fit": self.fit}
+
+
+def find_search(task: Any) -> SearchFit | None:
+    """Return the search that a fit's `CallbackContext` is a part of; None if none is seen."""
+    with suppress(AttributeError):  # of a version whose tasks are made otherwise
+        return _find_search(task)
+    return None
+
+
+def _find_search(task: Any) -> SearchFit | None:
+    while task is not None and not {_EVALUATION, _REFIT} & _names(task):
+        task = task.parent
+    if task is None:
+        return None
+    search = task.parent
+    while search.parent is not None and "fit" not in _names(search):
+        search = search.parent
+    run = f"{search.root_uuid.hex}.{search.task_id}"
+    return SearchFit(search.estimator_name, run, "-".join(_path(task, search)))
+
+
+def _names(task: Any) -> set[str]:
+    # A task may have been merged with that of the estimator which it fits.
+    return {task.task_name, task.source_task_name}
+
+
+def _path(task: Any, root: Any) -> list[str]:
+    return [] if task is root else [*_path(task.parent, root), str(task.task_id)]
+
+
+@at_home
+def _charged_fits(desk: Any, run: str) -> set[str]:
+    searches = [row["parameters"].get("search") or {} for row in desk.file.rows()]
+    return {each["fit"] for each in searches if each.get("run") == run}
+
+
+def name_search(error: BudgetExceededError, fit: SearchFit, accountant: Any) -> None:
+    """Have a refusal say which search it ends, and how far that had come."""
+    ledger = getattr(accountant, "accountant", accountant)
+    charged: set[str] = set()
+    with suppress(AttributeError, KeyError, TypeError):
+        charged = _charged_fits(ledger.desk, fit.run)
+    part = ", and a part of this one," if fit.fit in charged else ""
+    others = len(charged - {fit.fit})
+    error.search = fit.search, others
+    error.args = (
+        f"{error} It was a fit of {fit.search}: {others} of its other fits{part} are charged, "
+        "whole or in part, and stay so. Before the next search, skdp.budget.plan_fits(search, ...) "
+        "lists its charges, budget.check(search, ...) tells whether they fit, and budget.plan "
+        "commits to them.",
+    )

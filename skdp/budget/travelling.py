@@ -2,17 +2,21 @@
 
 Whoever pickles decides. What joblib, multiprocessing, Dask and others hand to workers of a running
 study leads to its ledger, so that a fit there charges it. What is written to a file, or dumped by
-hand, holds which budget it was, as a hash, and no place: a fitted model may leave the building.
+hand, holds which budget it was, as a hash, and no place: a fitted model may leave the building. Of
+what is not fitted yet, processes that are started from here are told the place, as of blocks.
 """
 
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NoReturn
 
+from skdp.budget import config
 from skdp.budget.ledger.store import Ledger
 from skdp.exceptions import BudgetRequiredError
 
@@ -38,25 +42,41 @@ def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
     return any(module == each or module.startswith(f"{each}.") for each in packages)
 
 
+_PLACE = "path", "identity", "genesis"
+_told: weakref.WeakSet[Ledger] = weakref.WeakSet()  # of which descendants know
+
+
 @dataclass(frozen=True)
 class LeftBehind:
     """Stands in a file for a budget: says which one it was, and not where it is."""
 
     identity: str
     plan: int | None = None
+    is_told: bool = field(default=False, compare=False)  # to descendants
 
     @classmethod
-    def of(cls, address: Mapping[str, Any]) -> LeftBehind:
-        """Return what stands for the budget at an address."""
-        return cls(address["identity"], address.get("plan"))
+    def of(cls, address: Mapping[str, Any], *, tell: bool = False) -> LeftBehind:
+        """Return what stands for the budget at an address; descendants may be told that."""
+        ledger = Ledger.in_use(address["identity"])
+        if tell and ledger is not None and ledger not in _told:
+            with suppress(OSError):  # then no descendant finds it
+                notice = config.post("left behind", {name: address[name] for name in _PLACE})
+                weakref.finalize(ledger, config.withdraw, notice)
+                _told.add(ledger)
+        return cls(address["identity"], address.get("plan"), tell)
 
     def address(self) -> dict[str, Any] | None:
-        """Return the budget's address if this process uses its ledger; None elsewhere."""
+        """Return the budget's address if this process uses its ledger, or was told; else None."""
         ledger = Ledger.in_use(self.identity)
-        if ledger is None:
+        if ledger is not None:
+            where = str(ledger.where)
+            found = [{"path": where, "identity": self.identity, "genesis": ledger.genesis}]
+        else:
+            told = config.heard("left behind") if self.is_told else []
+            found = [place for place in told if place and place["identity"] == self.identity]
+        if len(found) != 1:
             return None
-        place = {"path": str(ledger.where), "identity": self.identity, "genesis": ledger.genesis}
-        return place if self.plan is None else {**place, "plan": self.plan}
+        return found[0] if self.plan is None else {**found[0], "plan": self.plan}
 
     def reserve(self, event: Any, *, label: str = "the fit", **_: Any) -> NoReturn:
         """Refuse: a fit that belonged to a budget is not to go uncounted."""

@@ -35,7 +35,9 @@ def open_parquet(paths: Any) -> ParquetTable:
     ParquetTable
         What ``schema.pipeline(estimator).fit``, ``TableSchema.split``, ``check`` and ``draft``, and
         fitted pipelines take in the place of a frame. Files must not change meanwhile: each pass
-        compares their size and time stamps, the first and the last their bytes.
+        compares their size and time stamps, the first and the last their bytes. A fit that encodes
+        more than 1 GiB of rows keeps them in a file without a name, in the folder of the first
+        file; the environment variable ``SKDP_SCRATCH`` names another folder, and 0 none.
 
     Raises
     ------

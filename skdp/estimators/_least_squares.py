@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -17,13 +16,12 @@ from skdp.base.scikit_learn import responds
 from skdp.estimators._base import InterceptMixin, PrivateModel
 from skdp.estimators._regressors import PrivateRegressorMixin, scale_of
 from skdp.fitting import FitProgress
-from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import ScaledUnits
 from skdp.plans.coefficient_noise import CoefficientNoise, JointNoise, coefficient_noise
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
-from skdp.plans.moment_regression import MomentPlan, Solution
+from skdp.plans.moment_regression import MomentPlan, Solution, words_of_shortfall
 from skdp.tables.records import Records
 
 
@@ -206,6 +204,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     # What its features mean, of which a schema's pipeline tells; earlier versions had neither.
     _meaning: Any = None
     _back: Any = None
+    _price: Any = None  # multiplier of the noise, and delta: a search tells of its whole price
 
     def variant(
         self, *, alpha: float | None = None, features: Any = None, lines: Any = None
@@ -254,7 +253,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         kept = vars(self).items()
         vars(model).update({name: value for name, value in kept if name.endswith("_")})
         model._units, model._fitted_bounds = self._units, self._fitted_bounds
-        model._meaning = meaning
+        model._meaning, model._price = meaning, self._price
         penalty = self._solution.penalty
         if alpha is not None:
             penalty = model._units.penalty(model.alpha) * self.second_moments_.n_rows
@@ -318,7 +317,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     ) -> None:
         super()._publish(plan, records, released, spent)
         self.second_moments_, self._units = plan.read(released[0]), plan.units
-        self._meaning = None
+        self._meaning, self._price = None, (plan.sums.multiplier, spent.delta)
         penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
         self._set_solution(penalty, list(range(plan.n_features)))
 
@@ -412,34 +411,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     def _why_not_estimable(self) -> str:
         """Say why there are no intervals, and what would change it; empty if there are some."""
-        solution = self._solution
-        if solution.estimable:
+        if self._solution.estimable:
             return ""
-        direction, moment = solution.weakest
-        times, lost = solution.shortfall
-        shares = (self._back @ direction)[:-1] ** 2
-        names = self._names()
-        total: dict[str, float] = {}
-        for name, share in zip(names, shares, strict=True):
-            total[name] = total.get(name, 0.0) + share
-        ranked = sorted(total, key=lambda name: -total[name])
-        mostly = [name for name in ranked[:3] if total[name] > 0.1 * sum(total.values())]
-        spent: Any = self.privacy_spent_
-        epsilon = analytic_gaussian_epsilon(spent.event.noise_multiplier / times, spent.delta)
-        rows = math.ceil(self.second_moments_.n_rows * times)
-        about = "At least" if lost else "About"
-        return (
-            f"The noise hides whether rows differ along {' and '.join(mostly) or 'the intercept'}: "
-            f"the least second moment is {moment:.2g} times what noise alone reaches. {about} "
-            f"epsilon={epsilon:.2g}, or {rows:,} records, would do; so would fewer columns, by "
-            "variant(features=...)."
-        )
-
-    def _names(self) -> list[str]:
-        """Return the column of each feature, or its own name."""
-        if self._meaning is None:
-            return list(
-                getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-            )
-        names: list[str] = self._meaning.columns
-        return names
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        if self._meaning is not None:
+            names = self._meaning.columns
+        return words_of_shortfall(self._solution, self._back, names, self._price)

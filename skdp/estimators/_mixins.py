@@ -21,9 +21,10 @@ from skdp.base.parameters import HingeLoss, check_integer, check_real, parameter
 from skdp.base.scikit_learn import ClassifierMixin, responds
 from skdp.estimators._base import PrivateModel
 from skdp.estimators.labels import encode_labels
-from skdp.fitting import PrivateFit, WarnsOfScores
+from skdp.fitting import PrivateFit
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
 from skdp.losses.base import Loss, MarginLoss
+from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.places import row_by_row
 
 
@@ -68,11 +69,6 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
         -------
         PrivacySpent
             The record that `privacy_spent_` would be.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
 
         Examples
         --------

@@ -31,9 +31,10 @@ from skdp.estimators._school import (
     train_student,
 )
 from skdp.estimators.labels import encode_labels
-from skdp.fitting import FitProgress, PrivateFit, WarnsOfScores
+from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
 from skdp.plans.votes import AGGREGATIONS, UNANSWERED, Threshold, VotePlan
+from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.inputs import validate_private_data
 from skdp.tables.places import in_memory, taken_for_granted
 from skdp.tables.records import fit_context
@@ -233,11 +234,6 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         -------
         PrivacySpent
             The record that `privacy_spent_` would be.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
         """
         self._check_parameters()
         return self._account(self._plan_queries(check_integer("n_queries", self.n_queries)))

@@ -23,10 +23,10 @@ from skdp.estimators._noisy_gradient import GrpuaLinearModel
 from skdp.estimators._objective import ObjectiveModel
 from skdp.estimators._opera import OperaModel
 from skdp.estimators.labels import read_numbers
-from skdp.fitting import WarnsOfScores
 from skdp.losses import HuberLoss, PoissonLoss
 from skdp.losses.base import Loss
 from skdp.losses.real import RealLoss
+from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.places import row_by_row
 
 # Default width of a loss, as a share of the half of the target's bounds.
@@ -66,11 +66,6 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
         -------
         PrivacySpent
             The record that `privacy_spent_` would be.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)

@@ -145,7 +145,7 @@ def _label_of(model: Any) -> Any:
         model = model.estimator
     model = fitted_model(model)
     if responds(model, "schema"):
-        return model.schema.label
+        return getattr(model.schema, "label", None)
     return _label_of(model.steps[-1][1]) if isinstance(model, Pipeline) else None
 
 

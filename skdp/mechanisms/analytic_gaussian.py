@@ -56,10 +56,8 @@ def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1
     ----------
     sigma : float
         Standard deviation of the noise on each coordinate, positive.
-    delta : float
-        Failure probability, in the open interval (0, 1).
-    sensitivity : float, default=1.0
-        L2 sensitivity of the query under the adjacency in force, positive.
+    delta, sensitivity
+        As for `analytic_gaussian_sigma`.
 
     Returns
     -------
@@ -127,10 +125,8 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     ----------
     epsilon : float
         Privacy parameter in nats, in the open interval (0, 1): the theorem holds nowhere else.
-    delta : float
-        Failure probability, in the open interval (0, 1).
-    sensitivity : float, default=1.0
-        L2 sensitivity of the query under the adjacency in force, positive.
+    delta, sensitivity
+        As for `analytic_gaussian_sigma`.
 
     Returns
     -------

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import DeclaredParameters, check_integer, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, MetaEstimatorMixin
-from skdp.fitting import WarnsOfScores
 from skdp.metrics.base import claims_of
 from skdp.metrics.evaluation import PrivateEvaluation, ScoresRows
 from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.plans.scores import log_odds
+from skdp.reporting.leaks import WarnsOfScores
 
 
 def _has_probabilities(adjusted: Any) -> bool:

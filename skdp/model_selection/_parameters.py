@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.records import html_table
 from skdp.base.parameters import Auto, SearchMethod, parameter, plain, released
 from skdp.base.scikit_learn import BaseEstimator, MetaEstimatorMixin
-from skdp.fitting import PrivateFit, warn_of_score
+from skdp.fitting import PrivateFit
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
+from skdp.reporting.leaks import warn_of_score
 from skdp.tables.places import in_memory
 
 

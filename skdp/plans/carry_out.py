@@ -30,13 +30,18 @@ StepObserver = Callable[[int], None]
 _SMALLEST_PIECE = 288
 
 
-def _check(model: Model, problems: Sequence[Problem]) -> None:
-    """Refuse more problems than the noise is for."""
+def _check(model: Model, problems: Sequence[Any]) -> None:
+    """Refuse more problems, and rows heavier, than the noise is for."""
     if len(problems) != model.n_parts:
         raise ValueError(
             f"{model.name} was bound to {len(problems)} problems, and has n_parts={model.n_parts}."
         )
-    _check_weights(model, problems)
+    for rows in (problem.rows for problem in problems):
+        weights = None if rows is None else rows.row_weight
+        if weights is not None and weights.size and not weights.max() <= model.heaviest:
+            raise ValueError(
+                f"{model.name}: a row weighs more than the public heaviest={model.heaviest:g}."
+            )
 
 
 def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: float = 0.0) -> None:
@@ -48,16 +53,6 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: flo
         if rows.n_units != model.n_rows or (grid > 0.0 and rows.n_rows > model.most_rows):
             raise ValueError(
                 f"{model.name} was bound to a table that has not n_rows={model.n_rows}."
-            )
-
-
-def _check_weights(model: Model, problems: Sequence[Any]) -> None:
-    """Refuse rows heavier than what the noise is for."""
-    for rows in (problem.rows for problem in problems):
-        weights = None if rows is None else rows.row_weight
-        if weights is not None and weights.size and not weights.max() <= model.heaviest:
-            raise ValueError(
-                f"{model.name}: a row weighs more than the public heaviest={model.heaviest:g}."
             )
 
 

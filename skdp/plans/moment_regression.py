@@ -19,6 +19,7 @@ from scipy.linalg import eigh
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency, cached_property
+from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.models import ScaledUnits
@@ -310,6 +311,31 @@ class Solution:
         variance = np.nan_to_num(self.residual_variance)  # far below the noise, or it would show
         first = self.noise_covariance + variance * inverse @ self._gram @ inverse
         return first + inverse @ self.moments.spread(first) @ inverse
+
+
+def words_of_shortfall(solution: Solution, back: Any, names: Any, price: Any) -> str:
+    """Say what keeps coefficients from being estimable, and what would change it.
+
+    `names` are those of the columns of features; `price` is the noise over the sensitivity and
+    delta, if these are known.
+    """
+    direction, moment = solution.weakest
+    times, lost = solution.shortfall
+    total: dict[str, float] = dict.fromkeys(map(str, names), 0.0)
+    for name, share in zip(names, (back @ direction)[:-1] ** 2, strict=True):
+        total[str(name)] += share
+    ranked = sorted(total, key=lambda name: -total[name])[:3]
+    mostly = [name for name in ranked if total[name] > 0.1 * sum(total.values())]
+    epsilon = ""
+    if price is not None:
+        epsilon = f"epsilon={analytic_gaussian_epsilon(price[0] / times, price[1]):.2g} or "
+    records = math.ceil(solution.moments.n_rows * times)
+    return (
+        f"The noise hides whether rows differ along {' and '.join(mostly) or 'the intercept'}: the "
+        f"least second moment is {moment:.2g} times what noise alone reaches. "
+        f"{'At least' if lost else 'About'} {epsilon}{records:,} records would do; so would fewer "
+        "columns, by variant(features=...)."
+    )
 
 
 def _invert(matrix: Array, floor: float) -> tuple[Array, float]:

@@ -109,11 +109,6 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         PrivacySpent
             The record that `privacy_spent_` would be.
 
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters, as `fit` does.
-
         Examples
         --------
         >>> from skdp.preprocessing import DPStandardScaler

@@ -172,9 +172,8 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
         count, half = self.n_features_in_, self._limit / self._scale
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(count)])
         ends = zip(names, self._centre - half, self._centre + half, strict=True)
-        return Meaning(
-            tuple((NumericColumn(str(name), *pair, weight=self._limit),) for name, *pair in ends)
-        )
+        parts = tuple((NumericColumn(str(name), *pair),) for name, *pair in ends)
+        return Meaning(parts, scale=self._limit)
 
     def _as_sklearn(self) -> Any:
         """Return scikit-learn's scaler that does the same, for tools that know that alone."""

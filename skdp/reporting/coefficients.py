@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.base.parameters import check_real
-from skdp.base.scikit_learn import fitted_model, responds
+from skdp.base.scikit_learn import fitted_model, last_and_meaning, responds
 from skdp.reporting.drawing import pyplot
 from skdp.reporting.estimates import CoefficientIntervals
 
@@ -201,15 +201,8 @@ def _effects(
 
 def _meaning_of(model: Any) -> Any:
     """Return what the features mean that the last step of a model sees; None if that is unknown."""
-    model, meaning, is_first = fitted_model(model), None, True
-    while responds(model, "steps"):
-        for _, step in model.steps[:-1]:
-            if step in (None, "passthrough"):
-                continue
-            known = responds(step, "_meaning_after") and (is_first or meaning is not None)
-            meaning, is_first = step._meaning_after(meaning) if known else None, False
-        model = fitted_model(model.steps[-1][1])
-    told = getattr(model, "_meaning", None)
+    last, meaning = last_and_meaning(model)
+    told = getattr(last, "_meaning", None)
     return meaning if told is None else told
 
 

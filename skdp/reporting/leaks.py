@@ -16,7 +16,8 @@ from skdp.reporting._examine import (
     is_stratified,
     judge_rows_of_fits,
 )
-from skdp.running import warn_once
+from skdp.running import callers_of, warn_once
+from skdp.tables.inputs import was_fitted_on
 
 _SCORES = (
     "what it returns comes from predictions for private rows without noise, and each of its fits "
@@ -58,3 +59,42 @@ def _warn_of(findings: list[Finding]) -> None:
                 f"{what}: {finding.reason}. The private fit is charged, and its guarantee does not "
                 f"cover this. Instead: {finding.remedy}."
             )
+
+
+def warn_of_score(model: Any, X: Any) -> None:
+    """Warn of a figure of the very rows that a budget has paid to learn from."""
+    given = [(model, X), *(each[:2] for each in callers_of(model) if each.method == "score")]
+    if any(was_fitted_on(*pair, charged=True) for pair in given):
+        warn_once(
+            f"{type(model).__name__}.score is given the rows of a fit that has charged a budget: "
+            "the figure has no noise, nobody has paid for it, and it flatters the model. Keep it "
+            "to yourself, or take PrivateEvaluation of skdp.metrics, or "
+            "PrivateRegressionEvaluation, on other rows."
+        )
+
+
+class WarnsOfScores:
+    """Mixin of predictors, before that of scikit-learn: exact figures of private rows leak."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or the coefficient of determination of a regressor.
+
+        It has no noise, and no budget pays for it: of private rows, do not publish it. Of rows
+        whose fit has charged a budget it warns, if it is given the same table.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True labels or numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts.
+
+        Returns
+        -------
+        score : float
+            The figure.
+        """
+        warn_of_score(self, X)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]

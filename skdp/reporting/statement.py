@@ -90,7 +90,7 @@ class PrivacyStatement(str, JsonRecord):
     --------
     >>> from skdp.reporting import privacy_statement
     >>> from skdp.statistics import private_count
-    >>> statement = privacy_statement(private_count([1, 2, 3], epsilon=0.5))
+    >>> statement = privacy_statement(private_count([True, False] * 50, epsilon=0.5))
     >>> statement.to_dict()["guarantee"]["epsilon"]
     0.5
     """

@@ -165,7 +165,7 @@ class Terms(PrivateRelease):
 
     def release(
         self,
-        columns: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray]]],
+        columns: Sequence[tuple[Any, Callable[[np.ndarray], np.ndarray] | OfFrame]],
         plan: Callable[[], Any],
         words: Callable[[Any], tuple[str, tuple[str, ...], tuple[str, ...]]],
         use: Callable[..., Any],
@@ -254,8 +254,15 @@ class Terms(PrivateRelease):
         return resolve_random_state(self.random_state, digest.digest())
 
 
-def _read(read: Callable[[np.ndarray], np.ndarray], part: Any) -> np.ndarray:
-    return read(cells_of(part))
+class OfFrame(NamedTuple):
+    """A function that reads several columns, which come as a frame."""
+
+    read: Callable[[Any], np.ndarray]
+
+
+def _read(read: Any, part: Any) -> np.ndarray:
+    found: np.ndarray = read.read(part) if isinstance(read, OfFrame) else read(cells_of(part))
+    return found
 
 
 def describe_noise(plan: Plan) -> str:

@@ -139,7 +139,7 @@ def private_histogram(
     other : str or None, default=None
         Name of a last cell for what is missing or not listed. None counts such rows in no cell.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
@@ -147,11 +147,6 @@ def private_histogram(
         One noisy count a category in ``values``, in the order of ``categories``. Each of the
         bounds in ``interval`` holds with the stated probability by itself; for all at once see
         ``simultaneous_interval``.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -202,18 +197,13 @@ def private_contingency_table(
     schema : TableSchema or None, default=None
         Has the lists instead, for columns that have names.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateCounts
         Noisy counts in ``values``, an array with one dimension a column; ``categories`` has one
         tuple for each. A row with a missing or unlisted cell is counted nowhere.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -339,17 +329,12 @@ def private_top_k(
     counts : bool, default=False
         Whether to release their noisy counts too, for half of the budget.
     epsilon, adjacency, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateTopK
         The ``categories``, by how much each may fall short, and their ``counts``.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----

@@ -62,18 +62,13 @@ def private_mean(
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateStatistic
         The mean in ``value``, as the noise made it, even if beyond the bounds; its ``interval``
         holds for the clipped mean of a table with at least one value.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -124,18 +119,13 @@ def private_variance(
     column, lower, upper, schema
         As for `private_mean`.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateStatistic
         The variance in ``value``, as the noise made it, even if negative; its ``interval`` holds
         for the variance of a table with at least one value.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -300,18 +290,13 @@ def private_quantile(
     schema : TableSchema, column of one or None, default=None
         Has the bounds instead, for the column's name, and a policy for missing cells.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`.
+        As for `private_count`, and so are errors.
 
     Returns
     -------
     PrivateStatistic
         The quantile in ``value``; ``interval`` holds for that of a table with at least one value:
         the smallest value x such that a share q of all values is at most x.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----

@@ -14,14 +14,12 @@ from skdp.accounting.records import html_table
 from skdp.base.parameters import Adjacency
 from skdp.mechanisms.release import Release
 from skdp.preprocessing import DateColumn, DaysBetweenColumn, NumericColumn, TableSchema
-from skdp.preprocessing.schema.base import FeatureColumn
-from skdp.preprocessing.schema.frames import column_types, import_pandas
-from skdp.statistics._terms import Terms, bounds_of, describe_noise, positions
+from skdp.preprocessing.schema.base import FeatureColumn, names_read, refuse_misfits
+from skdp.preprocessing.schema.frames import column_types, import_pandas, series_cells
+from skdp.statistics._terms import OfFrame, Terms, bounds_of, describe_noise, positions
 from skdp.statistics.counts import table_of
 from skdp.statistics.moments import moment
 from skdp.statistics.noise import UNIT, Plan, shares
-
-_DATED = (DateColumn, DaysBetweenColumn)
 
 
 class TableRow(NamedTuple):
@@ -150,20 +148,15 @@ def private_table_one(
     by : str or None, default=None
         Column whose listed values are the arms; None describes the table as a whole.
     columns : sequence of str or None, default=None
-        What to describe; None takes all features of the schema, without dates and days between
-        them. Fewer columns have less noise.
+        What to describe; None takes all features of the schema but dates; days between two are
+        numbers. Fewer columns have less noise.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`; the budget is for the whole table.
+        As for `private_count`, and so are errors; the budget is for the whole table.
 
     Returns
     -------
     PrivateTableOne
         The table: prints as text, shows in notebooks, and has ``rows`` and ``to_frame()``.
-
-    Raises
-    ------
-    ValueError, TypeError, BudgetExceededError
-        As for `private_count`, before rows are used.
 
     Notes
     -----
@@ -194,16 +187,17 @@ def private_table_one(
     )
     if not isinstance(schema, TableSchema):
         raise TypeError(f"schema must be a TableSchema, got {type(schema).__name__}.")
-    usual = [name for name in schema.features if not isinstance(schema[name], _DATED)]
+    usual = [name for name in schema.features if not isinstance(schema[name], DateColumn)]
     names = [name for name in usual if name != by] if columns is None else list(columns)
     parts = [_part(schema, name) for name in names]
     schema.unit.warn_of_rows(stacklevel=3)
     known = [name for name, _ in column_types(frame)]
-    if absent := [name for name in (*names, by) if name is not None and name not in known]:
+    needed = [*names_read(parts), *([] if by is None else [by])]
+    if absent := [name for name in needed if name not in known]:
         raise ValueError(f"the frame has no columns {absent}.")
     arms: tuple[Any, ...] = ("all",)
     # Without arms any described column says how many rows there are.
-    arm: tuple[Any, Any] = (frame[names[0]] if names else np.zeros(len(frame)), _all_alike)
+    arm: tuple[Any, Any] = (frame[needed[0]] if needed else np.zeros(len(frame)), _all_alike)
     if by is not None:
         part = _part(schema, by)
         arms = part.listed() or ()
@@ -218,7 +212,7 @@ def private_table_one(
         return terms.add_noise(plan, [sizes, *exact], places, *read)
 
     noisy, plan, spent = terms.release(
-        [arm, *((frame[part.name], partial(_read, part)) for part in parts)],
+        [arm, *(_asked(frame, part) for part in parts)],
         lambda: terms.noise_of(*_releases(parts, terms.adjacency)),
         lambda plan: (
             f"Table 1, {len(parts) + 1} releases: {describe_noise(plan)}",
@@ -239,10 +233,10 @@ def _part(schema: TableSchema, name: str) -> FeatureColumn:
     column = schema[name]
     if not isinstance(column, FeatureColumn):
         raise ValueError(f"column {name!r} is ignored in the schema: describe it.")
-    if isinstance(column, _DATED):
+    if isinstance(column, DateColumn):
         raise ValueError(
-            f"column {name!r} is a {type(column).__name__}, which Table 1 does not describe: make "
-            "a column of numbers or of categories of it, row by row."
+            f"column {name!r} is a DateColumn, which Table 1 does not describe: take days_between "
+            "two dates, or make a column of categories of it, row by row."
         )
     if isinstance(column, NumericColumn):
         bounds_of(column)
@@ -252,6 +246,19 @@ def _part(schema: TableSchema, name: str) -> FeatureColumn:
 def _releases(parts: Sequence[FeatureColumn], adjacency: Adjacency) -> list[Release]:
     units = [UNIT if isinstance(part, NumericColumn) else 1 for part in parts]
     return [Release.shares("Table 1", adjacency, unit) for unit in (1, *units)]
+
+
+def _asked(frame: Any, part: FeatureColumn) -> tuple[Any, Any]:
+    """Return what a table has of a description, and how it is read."""
+    if isinstance(part, DaysBetweenColumn):
+        return frame[names_read([part])], OfFrame(partial(_read_days, part))
+    return frame[part.name], partial(_read, part)
+
+
+def _read_days(part: DaysBetweenColumn, frame: Any) -> np.ndarray:
+    columns = [frame[name] for name in names_read([part])]
+    refuse_misfits(zip(part.sources(), [column.dtype for column in columns], strict=True))
+    return positions(part.days(*map(series_cells, columns)), part)
 
 
 def _read(part: FeatureColumn, cells: np.ndarray) -> np.ndarray:

@@ -289,11 +289,12 @@ class _KeptRows:
             size = shape[0] * shape[1] * dtype.itemsize
             if not size or folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
                 raise OSError
-            self._file, self._process = tempfile.TemporaryFile(dir=folder), os.getpid()
-        self._file.write(block.data)
+            # What is in a buffer would be written by forked processes once more.
+            self._file, self._process = tempfile.TemporaryFile(buffering=0, dir=folder), os.getpid()
+        if self._file.write(block.data) < block.nbytes:
+            raise OSError
         self._end += len(block)
         if self._end == shape[0]:
-            self._file.flush()
             self.rows = MappedRows(np.memmap(self._file, dtype, "r", shape=shape))
             self._end = _NOT_NOW
 
@@ -325,7 +326,7 @@ class ChosenTable(BlockTable):
         self._source, self._rows = source, rows
         self.columns, self.dtypes = source.columns, source.dtypes
         self.row_bytes, self.assumptions = source.row_bytes, source.assumptions
-        self.shape = (rows.size, source.shape[1])
+        self.shape, self.folder = (rows.size, source.shape[1]), source.folder
 
     def __getitem__(self, key: Any) -> Any:
         """Return a slice of rows as a frame, or a table of the columns of a list of names."""

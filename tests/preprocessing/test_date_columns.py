@@ -3,6 +3,7 @@
 import datetime
 import math
 import pickle
+import zoneinfo
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,28 @@ def test_cells_with_a_zone_are_converted_and_others_are_in_it(missing):
     mixed = np.array(["2024-03-31T01:00:00Z", "2024-03-31 03:00"], dtype=object)
     one, other = column.encode(mixed)
     np.testing.assert_array_equal(one, other)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.datetimes(datetime.datetime(1, 1, 3), datetime.datetime(9999, 12, 29)), min_size=1),
+    st.sampled_from([BERLIN, "America/St_Johns", "Pacific/Apia", "Africa/Casablanca", "UTC"]),
+)
+def test_clocks_show_what_python_says(instants, name):
+    zone = zoneinfo.ZoneInfo(name)
+    aware = [instant.replace(tzinfo=UTC) for instant in instants]
+    shown = [instant.astimezone(zone).replace(tzinfo=None) for instant in aware]
+    wanted = PLAIN.encode(np.array(shown, dtype=object))
+    column = DateColumn("day", *BOUNDS, timezone=name, missing="indicator")
+    for cells in (
+        np.array(aware, dtype=object),
+        np.array([instant.isoformat() for instant in aware], dtype=object),
+        series_cells(
+            polars.Series(instants, dtype=polars.Datetime("us")).dt.replace_time_zone("UTC")
+        ),
+        series_cells(of_arrow(pyarrow.timestamp("us", tz=name), aware)),
+    ):
+        np.testing.assert_array_equal(column.encode(cells), wanted)
 
 
 def test_a_day_on_which_clocks_change_is_one_day():
@@ -404,6 +427,8 @@ def test_types_that_are_no_dates_are_refused_by_name():
 
 def test_other_columns_refuse_dates_in_the_same_words():
     frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"])})
+    with pytest.raises(ValueError, match=r"lower: must be a number.*bounds of a DateColumn"):
+        NumericColumn("day", datetime.date(2020, 1, 1), 3)
     for column in (NumericColumn("day", 0, 1), TableSchema.from_bounds({"day": [1, 2]})["day"]):
         with pytest.raises(ValueError, match=r"'day' has type datetime64.*as a DateColumn"):
             TableSchema([column]).check(frame)

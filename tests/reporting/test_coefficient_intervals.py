@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdp import OperaHuberRegressor, PrivateRidge
 from skdp.budget import BudgetAccountant
@@ -168,6 +169,13 @@ def test_models_that_no_schema_told_are_told_afterwards():
     search = PrivateGridSearchCV(PrivateRidge(), {"alpha": [0.0]}, epsilon=50.0, method="holdout")
     within = schema().pipeline(search).fit(frame, y)
     assert coefficient_intervals(within)["name"].tolist() == one["name"].tolist()
+    within = schema().pipeline(search.set_params(epsilon=0.5)).fit(frame[:300], y[:300])
+    assert "epsilon=" in coefficient_intervals(within).reason
+    # What is behind an unknown step has names alone, a scaler there included.
+    ridge = PrivateRidge(**EXACT, target_bounds=(-10.0, 30.0))
+    lost = make_pipeline(StandardScaler(), BoundedScaler(-9.0, 9.0), ridge).fit(frame[["age"]], y)
+    assert coefficient_intervals(lost)["step"].tolist() == ["+1", ""]
+    assert coefficient_intervals(lost)["value"][0] == lost[-1].coef_[0]
     assert not hasattr(within[-1].best_estimator_, "_coef_noise_")
 
 
@@ -244,7 +252,7 @@ def test_what_noise_hides_has_a_reason_and_a_remedy():
     found = coefficient_intervals(model)
     assert np.isnan(found["low"][~found["is_reference"]]).all()
     words = found.reason.split()
-    assert "records," in words and any(word.startswith("epsilon=") for word in words)
+    assert "records" in words and any(word.startswith("epsilon=") for word in words)
     assert any(name in found.reason for name in frame.columns)
     assert found.reason in repr(found).replace("\n", " ") and "NaN" not in repr(found)
     # Dummies beside an intercept, by hand, are named.

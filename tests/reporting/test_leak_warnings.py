@@ -78,6 +78,7 @@ with warnings.catch_warnings():
     ).fit(X, X[:, 0])
 WITHIN = {"target_bounds": (-1.0, 1.0), "largest_error": 1.0}
 AUDIT = {"n_trials": 20, "random_state": 0}
+SEARCH = PrivateGridSearchCV(model(), {"alpha": [0.1, 1.0]}, method="fixed")
 # On tables of their own: whether rows are those of the fit is said as well.
 OTHER_X, OTHER_Y = X + 0.0, Y + 0
 PLACES = {
@@ -91,7 +92,9 @@ PLACES = {
     ),
     "calibrator": lambda: PrivateCalibrator(LEAKING).fit(OTHER_X, OTHER_Y),
     "threshold": lambda: PrivateThreshold(LEAKING).fit(OTHER_X, OTHER_Y),
-    "audit": lambda: audit_epsilon(behind_a_scaler(), X, Y, neighbour=(X, Y), **AUDIT),
+    "audit": lambda: audit_epsilon(
+        behind_a_scaler(), X, Y, neighbour=(np.r_[-X[:1], X[1:]], Y), **AUDIT
+    ),
     "audit in one run": lambda: audit_in_one_run(behind_a_scaler(), X, Y, random_state=0),
     "membership": lambda: membership_inference(LEAKING, X, Y, OTHER_X, OTHER_Y),
     "check": lambda: check_private_estimator(behind_a_scaler(), n_draws=2, on_fail=None),
@@ -102,9 +105,7 @@ PLACES = {
     "fit of a nested pipeline": lambda: make_pipeline(
         make_pipeline(StandardScaler()), make_pipeline(model())
     ).fit(X, Y),
-    "fit of a private search": lambda: make_pipeline(
-        StandardScaler(), PrivateGridSearchCV(model(), {"alpha": [0.1, 1.0]}, method="fixed")
-    ).fit(X, Y),
+    "fit of a private search": lambda: make_pipeline(StandardScaler(), SEARCH).fit(X, Y),
     "fit behind a schema": lambda: (
         TableSchema([NumericColumn("a", -1, 1)])
         .pipeline(make_pipeline(StandardScaler(), OperaLogisticRegression(data_norm=1.0)))
@@ -149,19 +150,23 @@ class Own(TransformerMixin, BaseEstimator):
         return X
 
 
+def double(X):
+    return X * 2.0
+
+
 @pytest.mark.parametrize(
     "step",
     [
         Normalizer(),
         PolynomialFeatures(),
         FunctionTransformer(np.tanh),
-        FunctionTransformer(lambda X: X * 2.0),
+        FunctionTransformer(double),
         BoundedScaler(-1.0, 1.0),
         DPStandardScaler(lower=-1.0, upper=1.0),
         Own(),
         "passthrough",
     ],
-    ids=str,
+    ids=lambda step: type(step).__name__,
 )
 def test_what_learns_nothing_or_privately_is_silent(step):
     pipeline = make_pipeline(step, model())
@@ -234,8 +239,7 @@ def test_workers_do_not_repeat_it():
 
 
 def test_private_searches_audits_and_checks_speak_for_themselves():
-    search = PrivateGridSearchCV(model(), {"alpha": [0.1, 1.0]}, method="fixed")
-    assert said_of(lambda: search.fit(X, Y)) == []
+    assert said_of(lambda: clone(SEARCH).fit(X, Y)) == []
     assert said_of(lambda: audit_epsilon(model(), X, Y, **AUDIT)) == []
 
 
@@ -285,7 +289,7 @@ def test_rows_of_the_fit_are_known_by_their_place_alone():
 
 @pytest.mark.parametrize(
     "fitted",
-    [model(), make_pipeline(Normalizer(), model()), PrivateGridSearchCV(model(), {"alpha": [1.0]})],
+    [model(), make_pipeline(Normalizer(), model()), clone(SEARCH)],
     ids=["alone", "behind", "searched"],
 )
 def test_scores_of_rows_that_a_budget_paid_for_are_warned_of(fitted):

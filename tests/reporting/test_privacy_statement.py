@@ -1,6 +1,7 @@
 """The statement of estimators, pipelines and searches: verdicts, costs and forms."""
 
 import dataclasses
+import gc
 import json
 import pickle
 
@@ -265,13 +266,17 @@ def test_a_private_search_is_one_private_part(table):
 def test_a_statement_does_not_need_the_ledger_that_the_fit_charged(table):
     budget = BudgetAccountant(3.0, 1e-5, name="gone")
     model = OperaLogisticRegression(epsilon=0.5, accountant=budget).fit(*table)
-    pickled = pickle.dumps(model)
-    del model, budget  # the temporary ledger goes with them
-    statement = privacy_statement(pickle.loads(pickled))
+    budget.ledger.unlink()
+    statement = privacy_statement(model)
     assert statement.to_dict()["ledger"] == {"name": "gone", "unreadable": "LedgerMissingError"}
     assert "cannot be read (LedgerMissingError)" in statement
     assert statement.to_dict()["guarantee"]["epsilon"] == pytest.approx(0.5)
     assert "LedgerMissingError" in statement._repr_html_()
+    pickled = pickle.dumps(model)
+    del model, budget
+    gc.collect()
+    statement = privacy_statement(pickle.loads(pickled))  # which names no ledger
+    assert statement.to_dict()["ledger"] is None and "Guarantee: (0.5, 1e-06)" in statement
 
 
 def test_what_learned_nothing_is_not_said_to_leak(table):

@@ -54,10 +54,8 @@ def calibrate_steps(
 
     Raises
     ------
-    ValueError
-        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
-    UnsupportedEventError
-        If the accountant has no proved bound for this sampling under this adjacency.
+    ValueError, UnsupportedEventError
+        As for `calibrate_noise_multiplier`.
     CalibrationError
         If not even one step meets the target: the message names the nearest targets that it meets,
         and the noise multiplier and the sample rate with which it would meet this one. Also if
@@ -134,10 +132,8 @@ def calibrate_sample_rate(
 
     Raises
     ------
-    ValueError
-        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
-    UnsupportedEventError
-        If the accountant has no proved bound for this sampling under this adjacency.
+    ValueError, UnsupportedEventError
+        As for `calibrate_noise_multiplier`.
     CalibrationError
         If no rate, or no batch of a single record, meets the target; the message names the nearest
         targets that one does meet, and the noise multiplier with which this one can be met.

@@ -150,10 +150,8 @@ def calibrate_event(
 
     Raises
     ------
-    ValueError
-        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
-    UnsupportedEventError
-        If the accountant has no proved bound for the plan.
+    ValueError, UnsupportedEventError
+        As for `calibrate_noise_multiplier`.
     CalibrationError
         If even the largest noise parameter does not meet the target; the message names the nearest
         targets that it does meet.

@@ -80,7 +80,9 @@ class SchemaPart:
 
     def _plain_number(self, field: str, value: Any, remedy: str = "") -> float:
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-            if isinstance(value, str):
+            if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+                remedy = "Dates are the bounds of a DateColumn."
+            elif isinstance(value, str):
                 remedy = "Numbers are written without quotes; in YAML write 1.0e-6, not 1e-6."
             raise self._fail(field, f"must be a number, got {value!r}. {remedy}".rstrip())
         try:

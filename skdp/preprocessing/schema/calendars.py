@@ -63,6 +63,11 @@ def is_date(value: Any) -> bool:
     return int(read_dates(cells, "UTC")[0]) > UNKNOWN_DATE
 
 
+def seconds_of(date: str) -> int:
+    """Return the seconds since 1970 of a public text, in its own calendar."""
+    return int(read_dates(np.array([date], dtype=object))[0])
+
+
 def mark_instants(cells: np.ndarray) -> np.ndarray:
     """Return numpy's dates in UTC as those of a column whose type has a time zone."""
     kind: Any = np.dtype(cells.dtype.str, metadata=_INSTANTS)

@@ -22,6 +22,7 @@ from skdp.preprocessing.schema.calendars import (
     date_problem,
     find_zone,
     read_dates,
+    seconds_of,
 )
 from skdp.preprocessing.schema.columns import NumericColumn
 
@@ -74,11 +75,6 @@ def _plain_date(column: Any, field: str, value: Any) -> str:
         raise column._fail(field, f"must be a date such as '2020-01-31', got {value!r}.{remedy}")
     text = np.datetime_as_string(np.array(seconds, "M8[s]"), unit="s")
     return str(text).removesuffix("T00:00:00")
-
-
-def _seconds(date: str) -> int:
-    """Return what `_plain_date` made a text of."""
-    return int(read_dates(np.array([date], dtype=object))[0])
 
 
 @dataclass(frozen=True, repr=False)
@@ -222,7 +218,7 @@ class DateColumn(FeatureColumn):
     @property
     def ends(self) -> tuple[int, int]:
         """The bounds in seconds since 1970."""
-        return _seconds(self.first), _seconds(self.last)
+        return seconds_of(self.first), seconds_of(self.last)
 
     def spaced(self, count: int) -> list[str]:
         """Return dates from bound to bound, spaced equally, as texts."""
@@ -298,7 +294,7 @@ class DateColumn(FeatureColumn):
                 "by row, or give timezone=; the cell is not shown, since it may be private.",
             )
         if self.missing == "fill":
-            found[found == NO_DATE] = _seconds(self.fill_value)
+            found[found == NO_DATE] = seconds_of(self.fill_value)
         return found
 
     def _features(self, found: np.ndarray) -> np.ndarray:
@@ -403,11 +399,13 @@ class DaysBetweenColumn(NumericColumn):
 
     def _read(self, cells: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
         """Return days between two columns of dates, or those that are given as numbers."""
-        if ends is None:
-            return super()._read(cells)
-        both = [read_dates(own, self.timezone, self.missing_codes) for own in (cells, ends)]
+        return super()._read(cells if ends is None else self.days(cells, ends))
+
+    def days(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Return the days between dates as they are, NaN where one is missing or no date."""
+        both = [read_dates(own, self.timezone, self.missing_codes) for own in (starts, ends)]
         given = np.minimum(*both) > UNKNOWN_DATE
-        return super()._read(np.where(given, (both[1] - both[0]) / DAY, np.nan))
+        return np.where(given, (both[1] - both[0]) / DAY, np.nan)
 
 
 def days_between(

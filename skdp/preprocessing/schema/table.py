@@ -10,9 +10,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
 from skdp.base.parameters import ListedMissing, SchemaEncoding
-from skdp.preprocessing.schema import frames
+from skdp.preprocessing.schema import drafts, frames
 from skdp.preprocessing.schema.description import TableDescription, show_table, show_text
-from skdp.preprocessing.schema.encoder import make_preprocessor, make_schema_pipeline
+from skdp.preprocessing.schema.preprocessor import make_preprocessor, make_schema_pipeline
 from skdp.preprocessing.schema.review import review_frame
 
 
@@ -123,7 +123,7 @@ class TableSchema(TableDescription):
         >>> schema.features, schema.label.classes
         (['age', 'ward'], (0, 1))
         """
-        return cls(name=name, **frames.fields_from_bounds(bounds, label, missing))
+        return cls(name=name, **drafts.fields_from_bounds(bounds, label, missing))
 
     @classmethod
     def draft(
@@ -154,7 +154,7 @@ class TableSchema(TableDescription):
         >>> TableSchema.draft(["age", "ward"], ["float64", "object"]).left_open()
         {'age': ('lower', 'upper'), 'ward': ('categories',)}
         """
-        return cls(name=name, **frames.fields_of_draft(table, dtypes, label))
+        return cls(name=name, **drafts.fields_of_draft(table, dtypes, label))
 
     # Preprocessing.
 
@@ -228,8 +228,6 @@ class TableSchema(TableDescription):
             schema = schema.replace(interactions=interactions)
         return make_schema_pipeline(schema, estimator, positions)
 
-    # Tables.
-
     def check(self, frame: Any, *, label: bool = True) -> None:
         """Compare a table's columns and their types with the description; no cell is looked at.
 
@@ -245,17 +243,6 @@ class TableSchema(TableDescription):
         ValueError
             With everything that is amiss: missing columns, columns that the schema does not
             mention unless `others` is "ignore", types that do not fit.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from skdp.preprocessing import NumericColumn, TableSchema
-        >>> schema = TableSchema([NumericColumn("age", 0, 120), NumericColumn("height", 50, 250)])
-        >>> schema.check(pd.DataFrame({"age": [61, 47]}))
-        Traceback (most recent call last):
-            ...
-        skdp.exceptions.SchemaError: the table does not fit the schema:
-        - column 'height' is missing.
         """
         frames.check_frame(self, frame, label=label)
 
@@ -263,21 +250,20 @@ class TableSchema(TableDescription):
         """Look at the cells of a table for signs of a mistake in it or in the schema.
 
         **The list is for the eyes of whoever holds the table.** It is read off private cells
-        without noise, no budget is charged, and no guarantee covers it: whether it is empty is
-        private as well. What it makes you change in the schema must have a public source.
+        without noise, no budget is charged, and no guarantee covers it, not even whether it is
+        empty. What it makes you change in the schema must have a public source.
 
         Parameters
         ----------
         frame : DataFrame or ParquetTable
-            A pandas or polars frame, one of Dask, or a table on disk.
+            See `split`.
 
         Returns
         -------
         list of str
             What `check` would refuse, and a sentence for each doubt: bounds that are the smallest
             and largest cell to the last digit, cells beyond bounds or within a small part of them,
-            texts that are no numbers, cells that are not listed, many missing ones, more rows of a
-            unit than `max_rows`.
+            texts that are no numbers, cells not listed, many missing ones, units of too many rows.
 
         Raises
         ------
@@ -344,7 +330,7 @@ class TableSchema(TableDescription):
         share : float
             Share of units that are held out, on average, in (0, 1).
         seed : int
-            Public number, chosen before rows are looked at. A half is divided again by another.
+            Public number, chosen before rows are looked at. Divide a half again by another one.
 
         Returns
         -------
@@ -461,4 +447,4 @@ class TableSchema(TableDescription):
         >>> rows.shape, bool((rows["age"] >= 18).all())
         ((100, 1), True)
         """
-        return frames.sample_rows(self, n, marginals, random_state)
+        return drafts.sample_rows(self, n, marginals, random_state)
