@@ -158,5 +158,6 @@ def is_private(step: Any) -> bool:
 
 def lacks_a_plan(step: Any) -> bool:
     """Tell whether a step charges a budget, and does not say beforehand what."""
-    takes_a_budget = hasattr(step, "get_params") and "accountant" in step.get_params(deep=False)
-    return takes_a_budget and not is_private(step)
+    if is_private(step) or isinstance(step, type) or not hasattr(step, "get_params"):
+        return False
+    return "accountant" in step.get_params(deep=False)

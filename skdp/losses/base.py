@@ -299,8 +299,16 @@ def check_loss(loss: Any, kind: Any) -> None:
     name = type(loss).__name__
     if not isinstance(loss, kind):
         raise TypeError(f"loss must be an object of a class of {kind.__name__}, got {name}.")
-    kernel_arguments(loss)
+    functions, _ = kernel_arguments(loss)
+    itself = loss.part is loss and loss.unweighted is loss and loss.kernel_loss is loss
+    if not (itself and loss.clip == math.inf and loss.heaviest == 1.0):
+        raise TypeError(f"{name} clips or weighs records, or stands for another loss: give that.")
     margins = loss.target_kind == "signs"
+    if margins != issubclass(kind, MarginLoss) or margins != (functions.family == "margin"):
+        raise TypeError(
+            f"{name} is no loss of {'margins' if issubclass(kind, MarginLoss) else 'numbers'}: "
+            f"target_kind={loss.target_kind!r}, its functions are of a {functions.family}."
+        )
     if not margins and loss.largest_target < 1.0:
         raise ValueError(f"{name} takes targets up to {loss.largest_target:g}; 1 is needed.")
     if type(loss).__module__.startswith("skdp."):

@@ -81,11 +81,12 @@ def check_the_plan_is_what_the_fit_charges(case: Case) -> None:
         columns = case.X.shape[1] if by_itself else step.n_features_in_
         public = {"n_samples": len(case.X), "n_features": columns, "groups": False}
         labels = 2 if case.y is None else len(set(np.asarray(case.y).tolist()))
+        asked, public = signature(step.privacy_plan).parameters, {"n_classes": labels, **public}
+        more = [key for key, own in asked.items() if own.default is own.empty and key not in public]
+        _insist(not more, f"privacy_plan of {name} asks for {more}, which no search knows.")
         try:
-            asked = signature(step.privacy_plan).parameters
-            public = {"n_classes": labels, **public}
             plan = step.privacy_plan(**{name: public[name] for name in public if name in asked})
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise SkipTest(f"{name} cannot plan by the shape of a table alone: {error}") from error
         one, other = ((each.epsilon, each.delta, each.adjacency) for each in (plan, spent))
         _insist(

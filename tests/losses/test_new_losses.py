@@ -544,6 +544,24 @@ def test_facts_that_the_functions_exceed_are_found(fact):
         ObjectivePerturbationSVC(loss=lie, accountant=Untouchable()).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"clip": 0.1},
+        {"heaviest": 0.5},
+        {"target_kind": "real"},
+        {"part": LogisticLoss()},
+        {"scalar_functions": lambda self: (HUBER, 0.3)},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_loss_stands_for_itself_alone(changed):
+    given = {name: vars(Huberised)[name] for name in (*FACTS, "scalar_functions")}
+    other = type("Other", (MarginLoss,), {**given, **changed})()
+    with pytest.raises(TypeError, match="Other (clips or weighs|is no loss of margins)"):
+        OperaSVC(loss=other).privacy_plan(60, 4)
+
+
 def test_facts_of_shipped_losses_pass_the_same_check(monkeypatch):
     shipped = (LogisticLoss(), SmoothedHingeLoss(0.01), PseudoHuberLoss(0.2), PoissonLoss())
     for loss in (*shipped, QuantileLoss(0.1, 0.7)):

@@ -133,6 +133,12 @@ class PlansLess(NoisyMean):
         return replace(self.account(), epsilon=2.0)
 
 
+@fails("asks for ['n_words']")
+class AsksForMore(NoisyMean):
+    def privacy_plan(self, n_words):
+        return self.account()
+
+
 @fails("names another event")
 class PlansAnotherEvent(NoisyMean):
     def privacy_plan(self, n_samples, n_features):
