@@ -39,6 +39,7 @@ from skdp.preprocessing import (
     BoundedScaler,
     CategoricalColumn,
     DPStandardScaler,
+    LabelColumn,
     NumericColumn,
     PrivacyUnit,
     TableSchema,
@@ -342,3 +343,13 @@ def test_a_review_reads_tables_wherever_they_lie(tmp_path):
     assert [text.split(":")[0] for text in found] == ["column 'a'", "column 'w'", "unit 'patient'"]
     assert schema.review(open_parquet(tmp_path / "table.parquet")) == found
     assert schema.review(dd.from_pandas(frame, npartitions=2)) == found
+
+
+def test_a_table_of_a_schema_is_known_as_well():
+    pd = pytest.importorskip("pandas")
+    schema = TableSchema([NumericColumn("age", 0, 120)], label=LabelColumn("ill", [0, 1]))
+    frame = pd.DataFrame({"age": np.linspace(0.0, 120.0, 200), "ill": np.tile([0, 1], 100)})
+    fitted = schema.pipeline(model(data_norm=None, classes=None)).fit(frame)
+    said = said_of(lambda: PrivateEvaluation().evaluate(fitted, frame))
+    assert len(said) == 1 and "was fitted on these rows" in said[0]
+    assert said_of(lambda: PrivateEvaluation().evaluate(fitted, frame.copy())) == []
