@@ -558,7 +558,7 @@ def test_facts_that_the_functions_exceed_are_found(fact):
 def test_a_loss_stands_for_itself_alone(changed):
     given = {name: vars(Huberised)[name] for name in (*FACTS, "scalar_functions")}
     other = type("Other", (MarginLoss,), {**given, **changed})()
-    with pytest.raises(TypeError, match="Other (clips or weighs|is no loss of margins)"):
+    with pytest.raises(TypeError, match=r"Other (clips or weighs|is no loss of margins)"):
         OperaSVC(loss=other).privacy_plan(60, 4)
 
 
