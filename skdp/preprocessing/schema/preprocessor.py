@@ -163,7 +163,7 @@ class SchemaPipeline(Pipeline):
         self.schema = schema
 
     def __getitem__(self, ind: Any) -> Any:
-        """Return a step, or a pipeline of several, which takes tables if it begins with the first."""
+        """Return a step, or a pipeline of several; one that begins with the first takes tables."""
         found = super().__getitem__(ind)
         if isinstance(ind, slice) and ind.indices(len(self.steps))[0] == 0:
             found.schema = self.schema
