@@ -355,3 +355,16 @@ def test_evaluations_refuse_ids_that_they_would_not_use(frame):
         evaluation.evaluate(behind, X, y)
     told = evaluation.evaluate(behind, X, y, groups=frame["id"])
     assert told.privacy_spent_.unit == "group"
+
+
+def test_ids_that_were_split_off_are_missed_without_a_number_of_rows(frame):
+    schema = SCHEMA.replace(unit=PrivacyUnit("patient", column="id"))
+    X, y, ids = schema.split(frame, groups=True)
+    with pytest.warns(PrivacyWarning, match="ids of column 'id', which the schema names, are miss"):
+        model = schema.pipeline(PRIVATE).fit(X, y)
+    with pytest.warns(PrivacyWarning, match="ids of column 'id'"):
+        PrivateEvaluation(1.0, 1e-6).evaluate(model, X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schema.pipeline(PRIVATE).fit(X, y, groups=ids)
+        schema.pipeline(PRIVATE).fit(frame)

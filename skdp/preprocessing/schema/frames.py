@@ -258,7 +258,7 @@ def _names(table: Any) -> list[Any]:
 def warn_without_ids(schema: Any) -> None:
     """Warn of a use of rows without ids where a unit may have several."""
     if schema is not None:
-        schema.unit.warn_of_rows(stacklevel=frames_to_the_user() + 1)
+        schema.unit.warn_of_rows(frames_to_the_user() + 1, without_ids=True)
 
 
 def _column_of_ids(schema: Any, table: Any) -> tuple[str, Read]:
