@@ -153,7 +153,7 @@ def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
 def named_ids(estimator: Any, X: Any) -> str | None:
     """Return the column of a table that a schema inside an estimator names for ids, if any."""
     lazy = hasattr(type(X), "collect")  # and would be asked for its columns
-    names = [] if lazy else list(getattr(X, "columns", ()))
+    names = [] if lazy else list(getattr(X, "column_names", getattr(X, "columns", ())))
     inside = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
     units = [getattr(part, "_unit", None) for part in (estimator, *inside.values())]
     columns = (getattr(unit, "column", None) for unit in units)
