@@ -207,7 +207,7 @@ def _is_fit_of_users(frame: FrameType) -> bool:
     """Tell whether a frame is the fit of an estimator that a library does not know."""
     if not frame.f_code.co_name.startswith("fit"):  # else locals of a user's would be kept
         return False
-    return hasattr(object_of(frame), "get_params")
+    return hasattr(type(object_of(frame)), "get_params")  # of which no code is run
 
 
 def frames_of_libraries() -> list[FrameType]:

@@ -382,6 +382,18 @@ class WithFitOfItsOwn(OperaLogisticRegression):
         return super().fit(X, y, groups=groups)
 
 
+class Stranger:
+    def __getattr__(self, name):
+        raise RuntimeError("nobody asks")
+
+    def fit(self):
+        return model().fit(X, Y)
+
+
+def test_objects_of_users_are_not_asked_for_attributes():
+    assert Stranger().fit().n_features_in_ == X.shape[1]
+
+
 class Wrapper(BaseEstimator):
     def __init__(self, inner=None):
         self.inner = inner
