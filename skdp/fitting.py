@@ -27,6 +27,7 @@ from skdp.base.parameters import (
     parameter,
     released,
 )
+from skdp.base.pipelines import named_ids
 from skdp.budget.charging import (
     ChargesBudget,
     charge_fit,
@@ -154,12 +155,16 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
         raise
 
 
-def _warn_of(callers: list[Caller]) -> None:
+def _warn_of(callers: list[Caller], by_unit: bool) -> None:
     """Warn of what leads to a fit and takes from rows what the fit does not pay for."""
     if callers:  # else nothing loads what knows scikit-learn's classes
-        from skdp.reporting.leaks import warn_of_callers
+        from skdp.reporting.leaks import warn_of_callers, warn_of_ids
 
         warn_of_callers([caller.called for caller in callers])
+        for caller in [] if by_unit else callers:
+            if caller.has_ids or named_ids(caller.called, caller.rows) is not None:
+                warn_of_ids(caller.called)
+                break
 
 
 class PrivateRelease(ChargesBudget, ABC):
@@ -190,7 +195,7 @@ class PrivateRelease(ChargesBudget, ABC):
             self._warn_of_delta(records)
             self._warn_of_few(records)
             callers = callers_of(self)
-            _warn_of(callers)
+            _warn_of(callers, records.by_unit)
             spent = self._spent(plan, records.by_unit, records.assumptions)
             progress = FitProgress(self, self._public_steps(plan))
             self._charge(spent, progress)
@@ -202,8 +207,8 @@ class PrivateRelease(ChargesBudget, ABC):
                 records.check_rows()
         # What a model publishes before its last step fails is paid for.
         result = self._result(plan, records, released, spent)
-        for called, rows, _ in (*callers, Caller(self, X)):
-            note_fit(called, rows, charged=is_counted(self))
+        for caller in (*callers, Caller(self, X)):
+            note_fit(caller.called, caller.rows, charged=is_counted(self))
         progress.end()
         return result
 

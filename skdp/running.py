@@ -184,7 +184,7 @@ def _watched_console() -> Any:
     return console if on_screen and console.is_interactive else None
 
 
-# Between a user's line and a private fit lie frames of these alone.
+# Between a user's line and a private fit lie frames of these, and fits of users' own estimators.
 _LIBRARIES = ("skdp", "sklearn", "imblearn", "joblib")
 # Where a call of these ends, a pool began it, and no line of a user's.
 _POOLS = ("multiprocessing", "concurrent", "threading", "distributed")
@@ -203,11 +203,18 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
+def _is_fit_of_users(frame: FrameType) -> bool:
+    """Tell whether a frame is the fit of an estimator that a library does not know."""
+    if not frame.f_code.co_name.startswith("fit"):  # else locals of a user's would be kept
+        return False
+    return hasattr(type(object_of(frame)), "get_params")  # of which no code is run
+
+
 def frames_of_libraries() -> list[FrameType]:
     """Return the frames between a user's line and the caller, the nearest first."""
     frame: FrameType | None = sys._getframe(1)
     frames = []
-    while frame is not None and _package(frame) in _LIBRARIES:
+    while frame is not None and (_package(frame) in _LIBRARIES or _is_fit_of_users(frame)):
         frames.append(frame)
         frame = frame.f_back
     return frames
@@ -232,6 +239,16 @@ class Caller(NamedTuple):
     called: Any
     rows: Any = None  # as they were given to it
     method: str = ""
+    has_ids: bool = False  # whether it was given ids, for itself or a step
+
+
+def _has_ids(frame: FrameType) -> bool:
+    """Tell whether a function was given ids; they are not looked at."""
+    given = frame.f_locals
+    more = [given.get(name) for name in ("params", "fit_params")]
+    named = {key: own for each in more if isinstance(each, dict) for key, own in each.items()}
+    own = [value for key, value in named.items() if f"__{key}".endswith("__groups")]
+    return any(value is not None for value in (given.get("groups"), *own))
 
 
 def callers_of(release: Any) -> list[Caller]:
@@ -247,12 +264,13 @@ def callers_of(release: Any) -> list[Caller]:
         if str(frame.f_globals["__name__"]).startswith(_OWN_RUNS):
             return []
         if called is None and frame.f_code.co_name in _SCORING:
-            found.append(Caller(frame.f_code.co_name))
-        if called is None or not hasattr(called, "get_params"):
+            found.append(Caller(frame.f_code.co_name, has_ids=_has_ids(frame)))
+        if _package(frame) not in _LIBRARIES or not hasattr(called, "get_params"):
             continue
         if callable(getattr(called, "privacy_plan", None)):  # its fit is one release
             return []
-        found.append(Caller(called, frame.f_locals.get("X"), frame.f_code.co_name))
+        rows = frame.f_locals.get("X")
+        found.append(Caller(called, rows, frame.f_code.co_name, _has_ids(frame)))
     # Others call these functions as well, and are judged by themselves.
     return [each for each in found if not isinstance(each.called, str) or each is found[-1]]
 

@@ -33,7 +33,8 @@ plans: base.parameters accounting mechanisms tables solvers models
 budget: exceptions base.parameters base.pipelines base.scikit_learn running accounting
     mechanisms
 reporting: exceptions base.parameters base.scikit_learn running accounting tables
-fitting: exceptions base.parameters running accounting mechanisms tables budget reporting
+fitting: exceptions base.parameters base.pipelines running accounting mechanisms tables budget
+    reporting
 estimators: base.parameters base.scikit_learn running accounting losses mechanisms tables models
     plans reporting fitting
 preprocessing: exceptions base.parameters base.pipelines base.scikit_learn running threads

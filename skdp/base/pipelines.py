@@ -145,4 +145,25 @@ def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
             part = next((step for _, step in part.steps if step not in (None, "passthrough")), None)
         held = ("best_estimator_", "estimator_", "estimator")
         part = next((getattr(part, name) for name in held if hasattr(part, name)), part)
+    if groups is None:
+        refuse_named_ids(model, X)
     return X, y, groups
+
+
+def named_ids(estimator: Any, X: Any) -> str | None:
+    """Return the column of a table that a schema inside an estimator names for ids, if any."""
+    lazy = hasattr(type(X), "collect")  # and would be asked for its columns
+    names = [] if lazy else list(getattr(X, "column_names", getattr(X, "columns", ())))
+    inside = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    units = [getattr(part, "_unit", None) for part in (estimator, *inside.values())]
+    columns = (getattr(unit, "column", None) for unit in units)
+    return next((name for name in columns if name is not None and name in names), None)
+
+
+def refuse_named_ids(estimator: Any, X: Any) -> None:
+    """Refuse a table that has ids which would not be used, and each row be a record."""
+    if (column := named_ids(estimator, X)) is not None:
+        raise ValueError(
+            f"X has the column {column!r}, which a schema names for ids, and each row would be "
+            "a record: give them as groups=, or leave the column out."
+        )

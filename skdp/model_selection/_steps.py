@@ -14,7 +14,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdp.accounting import ComposedEvent, Event
 from skdp.accounting.analysis import costs_no_more, with_noise
-from skdp.base.pipelines import containers, first_step, out_of_reach, takes_ids, walk
+from skdp.base.pipelines import (
+    containers,
+    first_step,
+    out_of_reach,
+    refuse_named_ids,
+    takes_ids,
+    walk,
+)
 from skdp.base.scikit_learn import lacks_a_plan
 from skdp.budget.planning import ask_plan
 from skdp.exceptions import BudgetExceededError, CalibrationError, SkdpError
@@ -186,13 +193,7 @@ def check_no_ids(
     estimator: Any, X: Any, names: Iterable[str], steps: tuple[PrivateStep, ...]
 ) -> None:
     """Refuse ids that would reach single steps, which the plan takes to protect rows."""
-    for part in containers(estimator).values():
-        column = getattr(getattr(getattr(part, "schema", None), "unit", None), "column", None)
-        if column is not None and column in list(getattr(X, "columns", ())):
-            raise ValueError(
-                f"X has the column {column!r}, by whose ids a step would protect its rows: give "
-                "them to the search as groups=, or leave the column out."
-            )
+    refuse_named_ids(estimator, X)
     requests = [getattr(get_routing_for_object(step.estimator), "fit", None) for step in steps]
     asked = {getattr(each, "requests", {}).get("groups") for each in requests}
     if any(name.rpartition("__")[2] in {"groups", *asked} for name in names):

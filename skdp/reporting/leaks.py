@@ -38,6 +38,17 @@ def warn_of_callers(called: Iterable[Any]) -> None:
     _warn_of([finding for each in called for finding in _examine_caller(each)])
 
 
+def warn_of_ids(called: Any) -> None:
+    """Warn of ids that a pipeline or search has, of which a private fit in it is told nothing."""
+    name = f"{called}()" if isinstance(called, str) else type(called).__name__
+    warn_once(
+        f"{name}: it has ids, and a private fit in it is not told them: it takes each row for a "
+        "record, and protects one row of a person alone. Instead: fit schema.pipeline(estimator), "
+        "or a search of skdp.model_selection; or give the ids to each private step, by "
+        "step__groups= or metadata routing."
+    )
+
+
 def _examine_caller(called: Any) -> list[Finding]:
     name = f"{called}()" if isinstance(called, str) else type(called).__name__
     if isinstance(called, str):

@@ -474,3 +474,9 @@ def test_lengths_of_coefficients_as_the_guide_says():
     page = (Path(__file__).parents[2] / "docs" / "encodings.md").read_text()
     said = " ".join(page.split())
     assert "1.5 with waves and 5.5 with centred categories" in said and "needs 2.7 and 0.8" in said
+
+
+def test_offsets_of_old_clocks_have_seconds():
+    column = DateColumn("d", "1890-01-01", "1910-01-01", ["days"], timezone="UTC")
+    texts = np.array(["1900-01-01T00:00:00+05:53:28", "1899-12-31T18:06:32+00:00"], dtype=object)
+    assert np.array_equal(*column.encode(texts))

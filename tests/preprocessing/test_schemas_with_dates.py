@@ -372,3 +372,27 @@ def test_statistics_name_what_a_column_of_dates_is():
 def test_estimators_name_the_column_of_dates():
     with pytest.raises(ValueError, match=r"X holds times .*Column 'admitted' has type datetime64"):
         OperaLogisticRegression(data_norm=1.0).fit(WARD[["age", "admitted"]], WARD["died"])
+
+
+KINDS = {"pandas": lambda frame: frame, "polars": polars.from_pandas}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reviews_read_dates_and_differences(kind):
+    assert not [text for text in SCHEMA.review(KINDS[kind](WARD)) if "admitted" in text]
+    odd = WARD.assign(discharged=WARD["admitted"] - pandas.Timedelta(days=3))
+    texts = WARD["admitted"].dt.strftime("%d.%m.%Y").where(WARD.index > 150, "2020-01-31")
+    found = "\n".join(SCHEMA.review(KINDS[kind](odd)))
+    assert "column 'stay': 100% of the cells lie beyond the bounds [0, 60]" in found
+    found = "\n".join(SCHEMA.review(KINDS[kind](WARD.assign(admitted=texts))))
+    assert "column 'admitted': 49 of 200 cells are no dates" in found
+
+
+def test_reviews_doubt_bounds_of_dates_that_are_those_of_the_table():
+    ends = WARD["admitted"].min().date(), WARD["admitted"].max().date()
+    copied = TableSchema([DateColumn("admitted", *ends, missing="ignore")], others="ignore")
+    assert "are the smallest and the largest cell" in copied.review(WARD)[0]
+    one_day = DateColumn("admitted", "2015-01-01", "2015-01-01T12:00", ["days"], missing="ignore")
+    assert not TableSchema([one_day], others="ignore").review(WARD)
+    of_months = DateColumn("admitted", *ends, ["month"], missing="ignore")
+    assert not TableSchema([of_months], others="ignore").review(WARD)

@@ -305,3 +305,66 @@ def test_searches_inside_and_around_a_pipeline_protect_patients(frame):
 def test_pipelines_of_before_still_load(fitted, frame):
     old = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(old.predict(frame), fitted.predict(frame))
+
+
+def test_ids_of_a_step_that_are_none_are_none(frame):
+    X, y = frame.drop(columns="ill"), frame["ill"].to_numpy()
+    model = SCHEMA.pipeline(PRIVATE).fit(X, y, operalogisticregression__groups=None)
+    assert model[-1].privacy_spent_.unit == "group"
+    with pytest.warns(PrivacyWarning, match="one patient may have 8 rows"):
+        SCHEMA.pipeline(PRIVATE).fit(X[SCHEMA.inputs], y, operalogisticregression__groups=None)
+
+
+def test_slices_that_begin_with_the_first_step_take_tables(frame, fitted):
+    assert fitted[:].score(frame) == fitted.score(frame)
+    assert clone(fitted)[:].fit(frame)[-1].privacy_spent_.unit == "group"
+    rows, labels = fitted[:-1].transform(frame), frame["ill"].to_numpy()
+    assert fitted[1:].score(rows, labels) == fitted.score(frame)
+
+
+@pytest.mark.parametrize("others", ["raise", "ignore"])
+def test_a_column_of_ids_that_occurs_twice_is_refused_by_name(frame, others):
+    schema, twice = SCHEMA.replace(others=others), pd.concat([frame, frame[["id"]]], axis=1)
+    for use in (
+        lambda: schema.pipeline(PRIVATE).fit(twice.drop(columns="ill"), frame["ill"]),
+        lambda: schema.split_holdout(twice, 0.5, 1),
+    ):
+        with pytest.raises(SchemaError, match="'id' occurs more than once"):
+            use()
+
+
+def test_plain_pipelines_are_warned_of_ids_that_the_schema_names(frame):
+    X, y = frame.drop(columns="ill"), frame["ill"].to_numpy()
+    plain = clone(make_pipeline(SCHEMA.preprocessor(), BEHIND))
+    with pytest.warns(PrivacyWarning, match=r"Pipeline: it has ids.*not told"):
+        plain.fit(X, y)
+    plain.fit(X, y, operalogisticregression__groups=frame["id"])
+    assert plain[-1].privacy_spent_.unit == "group"
+    plain.fit(X[SCHEMA.inputs], y)
+    search = PrivateGridSearchCV(plain, {"operalogisticregression__alpha": [0.1]}, method="fixed")
+    with pytest.raises(ValueError, match="'id', which a schema names for ids"):
+        search.fit(X, y)
+
+
+def test_evaluations_refuse_ids_that_they_would_not_use(frame):
+    X, y = frame.drop(columns="ill"), frame["ill"].to_numpy()
+    ordinary = SCHEMA.pipeline(LogisticRegression()).fit(frame)
+    behind = make_pipeline(FunctionTransformer().fit(X), ordinary)
+    evaluation = PrivateEvaluation(1.0, 1e-6)
+    with pytest.raises(ValueError, match="'id', which a schema names for ids"):
+        evaluation.evaluate(behind, X, y)
+    told = evaluation.evaluate(behind, X, y, groups=frame["id"])
+    assert told.privacy_spent_.unit == "group"
+
+
+def test_ids_that_were_split_off_are_missed_without_a_number_of_rows(frame):
+    schema = SCHEMA.replace(unit=PrivacyUnit("patient", column="id"))
+    X, y, ids = schema.split(frame, groups=True)
+    with pytest.warns(PrivacyWarning, match="ids of column 'id', which the schema names, are miss"):
+        model = schema.pipeline(PRIVATE).fit(X, y)
+    with pytest.warns(PrivacyWarning, match="ids of column 'id'"):
+        PrivateEvaluation(1.0, 1e-6).evaluate(model, X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schema.pipeline(PRIVATE).fit(X, y, groups=ids)
+        schema.pipeline(PRIVATE).fit(frame)

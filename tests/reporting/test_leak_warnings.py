@@ -353,3 +353,76 @@ def test_a_table_of_a_schema_is_known_as_well():
     said = said_of(lambda: PrivateEvaluation().evaluate(fitted, frame))
     assert len(said) == 1 and "was fitted on these rows" in said[0]
     assert said_of(lambda: PrivateEvaluation().evaluate(fitted, frame.copy())) == []
+
+
+def told_of(fit):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fit()
+    return [str(each.message) for each in found if issubclass(each.category, PrivacyWarning)]
+
+
+IDS = np.arange(len(X)) // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "fit"),
+    [
+        ("GridSearchCV", lambda: GridSearchCV(model(), {"alpha": [1]}, cv=2).fit(X, Y, groups=IDS)),
+        ("cross_validate()", lambda: cross_val_score(model(), X, Y, cv=2, groups=IDS)),
+        (
+            "Pipeline",
+            lambda: make_pipeline(
+                DPStandardScaler(1.0, 1e-6, lower=-1, upper=1), model(data_norm=2.0)
+            ).fit(X, Y, dpstandardscaler__groups=IDS),
+        ),
+    ],
+    ids=["search", "function", "one step of two"],
+)
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+def test_ids_that_do_not_reach_a_private_fit_are_warned_of_once(name, fit):
+    assert [text.startswith(f"{name}: it has ids") for text in told_of(fit)].count(True) == 1
+
+
+def test_ids_that_reach_each_private_fit_are_not_warned_of():
+    both = make_pipeline(DPStandardScaler(1.0, 1e-6, lower=-1, upper=1), model(data_norm=2.0))
+    told = told_of(
+        lambda: both.fit(X, Y, dpstandardscaler__groups=IDS, operalogisticregression__groups=IDS)
+    )
+    assert not [text for text in told if "it has ids" in text]
+
+
+class WithFitOfItsOwn(OperaLogisticRegression):
+    def fit(self, X, y, groups=None):
+        return super().fit(X, y, groups=groups)
+
+
+class Stranger:
+    def __getattr__(self, name):
+        raise RuntimeError("nobody asks")
+
+    def fit(self):
+        return model().fit(X, Y)
+
+
+def test_objects_of_users_are_not_asked_for_attributes():
+    assert Stranger().fit().n_features_in_ == X.shape[1]
+
+
+class Wrapper(BaseEstimator):
+    def __init__(self, inner=None):
+        self.inner = inner
+
+    def fit(self, X, y):
+        self.inner_ = clone(self.inner).fit(X, y)
+        return self
+
+
+@pytest.mark.parametrize(
+    "last",
+    [WithFitOfItsOwn(1.0, 1e-6, data_norm=1.0, classes=[0, 1]), Wrapper(model())],
+    ids=["derived", "wrapper"],
+)
+def test_estimators_of_users_hide_no_step_in_front(last):
+    told = told_of(lambda: make_pipeline(StandardScaler(), last).fit(X, Y))
+    assert sum("(StandardScaler)" in text for text in told) == 1

@@ -26,7 +26,7 @@ from skdp.preprocessing.schema.columns import NumericColumn
 from skdp.preprocessing.schema.dates import DateColumn
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.running import frames_to_the_user
-from skdp.tables.places import divide, split_columns
+from skdp.tables.places import Read, divide, split_columns
 from skdp.tables.row_sources import BlockTable
 from skdp.tables.units import HoldoutRule
 
@@ -198,10 +198,10 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
         raise schema._fail(
             "unit", "its column is not declared or not in the table: add it, or give groups=ids."
         )
-    wanted = [(schema.label.name, schema.label.encode)]
+    name, encode = schema.label.name, schema.label.encode
+    read: list[tuple[str, Read]] = [(name, partial(_read_cells, name, encode))]
     if groups:
-        wanted.append((str(schema.unit.column), _reader_of_ids(frame)))
-    read = [(name, partial(_read_cells, name, encode)) for name, encode in wanted]
+        read.append(_column_of_ids(schema, frame))
     X, columns = split_columns(frame, schema.inputs, read)
     return X, *columns
 
@@ -211,17 +211,18 @@ def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple
 
     Whatever has no such columns stays as it is.
     """
-    names = [] if schema is None else _names(X)
-    if y is None and schema is not None and schema.label and schema.label.name in names:
+    if schema is None:
+        return X, y, groups
+    names = _names(X)
+    if y is None and schema.label and schema.label.name in names:
         by_unit = groups is None and schema.unit.column is not None
         X, y, *ids = split_frame(schema, X, groups=by_unit)
         return X, y, ids[0] if by_unit else groups
     # Ids are taken of whatever table has them; one without all features is refused later.
     kept = [name for name in names if name in schema.inputs]
     kept = schema.inputs if len(kept) == len(schema.inputs) else names
-    if groups is None and names and (unit := schema.unit.column) in names:
-        read = partial(_read_cells, unit, _reader_of_ids(X))
-        X, (groups,) = split_columns(X, kept, [(unit, read)])
+    if groups is None and names and schema.unit.column in names:
+        X, (groups,) = split_columns(X, kept, [_column_of_ids(schema, X)])
     elif len(kept) < len(names):
         X = X[kept]
     return X, y, groups
@@ -242,8 +243,7 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
         return divide(table, None, rule)
     if unit.column not in names:
         raise schema._fail("unit", "its column is not in the table.")
-    read = partial(_read_cells, unit.column, _reader_of_ids(table))
-    return divide(table, (unit.column, read), rule)
+    return divide(table, _column_of_ids(schema, table), rule)
 
 
 def refuse_no_label(schema: Any, table: Any) -> None:
@@ -263,7 +263,15 @@ def _names(table: Any) -> list[Any]:
 def warn_without_ids(schema: Any) -> None:
     """Warn of a use of rows without ids where a unit may have several."""
     if schema is not None:
-        schema.unit.warn_of_rows(stacklevel=frames_to_the_user() + 1)
+        schema.unit.warn_of_rows(frames_to_the_user() + 1, without_ids=True)
+
+
+def _column_of_ids(schema: Any, table: Any) -> tuple[str, Read]:
+    """Return the name of the unit's column of a table, and what reads it."""
+    name = schema.unit.column
+    if list(table.columns).count(name) > 1:
+        raise schema._fail("unit", f"its column {name!r} occurs more than once in the table.")
+    return name, partial(_read_cells, name, _reader_of_ids(table))
 
 
 def _reader_of_ids(table: Any) -> Callable[[np.ndarray], np.ndarray]:

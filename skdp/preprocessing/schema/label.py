@@ -261,11 +261,17 @@ class PrivacyUnit(SchemaPart):
     def _place(self) -> str:
         return "unit"
 
-    def warn_of_rows(self, stacklevel: int = 2) -> None:
-        """Warn if a unit may have several rows, where one row may be all that is protected."""
-        if self.max_rows > 1:
+    def warn_of_rows(self, stacklevel: int = 2, without_ids: bool = False) -> None:
+        """Warn if a unit may have several rows, where one row may be all that is protected.
+
+        Whoever names a column of ids, which are then not there, need not have given a bound.
+        """
+        said = f"one {self.name} may have {self.max_rows} rows" if self.max_rows > 1 else ""
+        if without_ids and self.column is not None:
+            said = said or f"the ids of column {self.column!r}, which the schema names, are missing"
+        if said:
             warnings.warn(
-                f"one {self.name} may have {self.max_rows} rows, while statistics, and fits and "
+                f"{said}, while statistics, and fits and "
                 "evaluations without ids, protect one row. Give ids: name their column in "
                 "PrivacyUnit(column=...) and fit on the whole table, or X, y, groups = "
                 "schema.split(frame, groups=True) and fit(X, y, groups=groups). Else merge the "

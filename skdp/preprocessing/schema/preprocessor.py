@@ -50,6 +50,12 @@ class SchemaPreprocessor(ColumnTransformer):
     _learns_from_rows = False
     # Beside that it is its base, which walks over steps go into.
     _only_checks_tables = True
+    _unit: Any = None  # whose rows are whose in the schema's tables
+
+    def __sklearn_clone__(self) -> Any:
+        found = super().__sklearn_clone__()
+        found._unit = self._unit
+        return found
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Check the kind of the table, and do as the base class does."""
@@ -157,6 +163,18 @@ class SchemaPipeline(Pipeline):
         super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
         self.schema = schema
 
+    def __getitem__(self, ind: Any) -> Any:
+        """Return a step, or a pipeline of several; one that begins with the first takes tables."""
+        found = super().__getitem__(ind)
+        if isinstance(ind, slice) and ind.indices(len(self.steps))[0] == 0:
+            found.schema = self.schema
+        return found
+
+    @property
+    def _unit(self) -> Any:
+        """Whose rows are whose in the tables that it takes."""
+        return getattr(self.schema, "unit", None)
+
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Fit on a table with the schema's columns, or on features, labels and ids.
 
@@ -206,7 +224,7 @@ class SchemaPipeline(Pipeline):
         self, X: Any, y: Any, groups: Any, params: dict[str, Any]
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Return rows, labels, and what is handed to the fits of steps, ids among it."""
-        keys = [key for key in params if key.endswith("__groups")]
+        keys = [key for key in params if key.endswith("__groups") and params[key] is not None]
         if not keys:
             wanted = groups is not None
             X, y, groups = self._take_apart(X, y, groups, is_classifier(self) or is_regressor(self))
@@ -278,7 +296,9 @@ def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
         for read in [names_read(columns)]
         if own
     ]
-    return SchemaPreprocessor(steps, remainder="drop", verbose_feature_names_out=False)
+    made = SchemaPreprocessor(steps, remainder="drop", verbose_feature_names_out=False)
+    made._unit = schema.unit
+    return made
 
 
 def make_schema_pipeline(schema: Any, estimator: Any, positions: bool) -> SchemaPipeline:

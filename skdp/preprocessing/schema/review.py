@@ -14,8 +14,16 @@ from typing import Any
 import numpy as np
 
 from skdp.exceptions import SchemaError
-from skdp.preprocessing.schema.base import MISSING, UNKNOWN, as_numbers, positions_in
+from skdp.preprocessing.schema.base import (
+    MISSING,
+    UNKNOWN,
+    as_numbers,
+    names_read,
+    positions_in,
+)
+from skdp.preprocessing.schema.calendars import DAY, NO_DATE, UNKNOWN_DATE, read_dates
 from skdp.preprocessing.schema.columns import NumericColumn
+from skdp.preprocessing.schema.dates import DateColumn, DaysBetweenColumn
 from skdp.preprocessing.schema.frames import check_frame, series_cells
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.tables.places import split_columns
@@ -35,14 +43,16 @@ def review_frame(schema: Any, frame: Any) -> list[str]:
     parts = [schema[name] for name in schema.features] + [schema.label] * bool(schema.label)
     for part in parts:
         part.refuse_open()
-    known = [part for part in parts if there[part.name] == 1]
-    names = [part.name for part in known] + [schema.unit.column] * (there[schema.unit.column] == 1)
-    cells = split_columns(frame, names, [(name, partial(_read, name)) for name in names])[1]
-    for part, own in zip(known, cells, strict=False):
-        found += [f"{part._place()}: {text}" for text in _doubts(part, own)]
-    return found + [
-        text for own in cells[len(known) :] for text in _doubts_of_unit(schema.unit, own)
-    ]
+    known = [part for part in parts if all(there[name] == 1 for name in names_read([part]))]
+    names, unit = names_read(known), schema.unit
+    names += [unit.column] * (there[unit.column] == 1)
+    columns = split_columns(frame, names, [(name, partial(_read, name)) for name in names])[1]
+    cells = dict(zip(names, columns, strict=True))
+    for part in known:
+        own = [cells[name] for name in names_read([part])]
+        texts = _doubts(part, part.days(*own) if isinstance(part, DaysBetweenColumn) else own[0])
+        found += [f"{part._place()}: {text}" for text in texts]
+    return [*found, *(_doubts_of_unit(unit, cells[unit.column]) if unit.column in cells else ())]
 
 
 def _read(name: str, rows: Any) -> np.ndarray:
@@ -62,6 +72,18 @@ def _doubts(part: Any, cells: np.ndarray) -> Iterator[str]:
             )
         if known.size and part.lower is not None and part.upper is not None:
             yield from _doubts_of_bounds(part.lower, part.upper, known)
+    elif isinstance(part, DateColumn):
+        dates = read_dates(cells, part.timezone, codes)
+        absent, unknown = dates == NO_DATE, int(np.sum(dates == UNKNOWN_DATE))
+        if unknown:
+            yield (
+                f"{unknown} of {cells.size} cells are no dates, or have a time zone while the "
+                "schema names none. Dates look like 2020-01-31 or 2020-01-31 08:30."
+            )
+        days = dates[dates > UNKNOWN_DATE] // DAY
+        ends = part.ends[0] // DAY, part.ends[1] // DAY
+        if days.size and ends[0] < ends[1] and {"year", "days"} & set(part.parts):
+            yield from _doubts_of_bounds(*ends, days, f"[{part.first}, {part.last}]")
     else:
         places = positions_in(
             cells, {value: place for place, value in enumerate(part.listed() or ())}, codes
@@ -77,25 +99,29 @@ def _doubts(part: Any, cells: np.ndarray) -> Iterator[str]:
         yield f"{share:.0%} of the cells are missing."
 
 
-def _doubts_of_bounds(lower: float, upper: float, known: np.ndarray) -> Iterator[str]:
+def _doubts_of_bounds(
+    lower: float, upper: float, known: np.ndarray, bounds: str = ""
+) -> Iterator[str]:
+    scale = "" if bounds else ", or scale='log'"
+    bounds = bounds or f"[{lower:g}, {upper:g}]"
     if lower == known.min() and upper == known.max():
         yield (
-            f"the bounds [{lower:g}, {upper:g}] are the smallest and the largest cell to the last "
+            f"the bounds {bounds} are the smallest and the largest cell to the last "
             "digit. If they were read off the table, they publish these two cells: take bounds "
             "from a code book, a device or physiology. The ends of a scale may stay."
         )
     beyond = float(np.mean((known < lower) | (known > upper)))
     if beyond > _MANY_BEYOND:
         yield (
-            f"{beyond:.0%} of the cells lie beyond the bounds [{lower:g}, {upper:g}], and count as "
-            "the bound. Check the unit of both."
+            f"{beyond:.0%} of the cells lie beyond the bounds {bounds}, and count as the bound. "
+            " Check the unit of both."
         )
     inside = np.clip(known, lower, upper)  # cells may be infinite
     middle = float(np.ptp(np.quantile(inside, [0.01, 0.99]))) / (upper - lower)
     if middle < _MANY_BEYOND and beyond <= _MANY_BEYOND:
         yield (
-            f"98 of 100 cells lie within {middle:.1%} of the bounds [{lower:g}, {upper:g}]: all "
-            "rows look alike. Take narrower public bounds, or scale='log'."
+            f"98 of 100 cells lie within {middle:.1%} of the bounds {bounds}: all rows look "
+            f"alike. Take narrower public bounds{scale}."
         )
 
 
