@@ -277,9 +277,10 @@ class _KeptRows:
             try:
                 self._write(block)
             except OSError:  # no room, or no leave to write
-                self._end, self._passes = _NOT_NOW, -(1 << 60)
+                # Others need the room that there is.
+                self._end, self._passes, self._file = _NOT_NOW, -(1 << 60), None
             except BaseException:
-                self._end = _NOT_NOW
+                self._end, self._file = _NOT_NOW, None
                 raise
 
     def _write(self, block: NDArray[Any]) -> None:
