@@ -286,6 +286,22 @@ def test_what_noise_hides_has_a_reason_and_a_remedy():
     assert "in A and in B and in C" in coefficient_intervals(bare).reason
 
 
+def test_what_may_have_been_cut_is_said():
+    """Public bounds say so; here all rows are cut, and no interval would hold."""
+    frame, y, _ = table()
+    columns = [COLUMNS[0], WARD]
+    described = schema(columns=columns)
+    ridge = PrivateRidge(20.0, 1e-3, random_state=0)
+    whole = coefficient_intervals(described.pipeline(ridge).fit(frame, y))
+    assert whole.reason == "" and np.isfinite(whole["low"].astype(float)).all()
+    short = described.replace(clip_norm=0.8).pipeline(ridge).fit(frame, y)
+    ridge = PrivateRidge(20.0, 1e-3, target_bounds=(-10.0, 30.0), data_norm=0.8)
+    for model in (short, make_pipeline(described.preprocessor(), ridge).fit(frame, y)):
+        reason = coefficient_intervals(model).reason
+        assert reason.startswith(f"Rows of norms up to {described.data_norm:.4g} are possible")
+        assert "cuts them to 0.8" in reason
+
+
 def test_flags_that_no_cell_has_take_no_interval_away():
     """A flag of missing cells, of which there are none, is a column of zeros."""
     frame, y, _ = table(3000)

@@ -139,6 +139,14 @@ class Meaning:
             found.append((rows.T @ rows, moved.T @ moved))
         return found
 
+    @functools.cached_property
+    def longest(self) -> float:
+        """Norm that some possible row has at least."""
+        parts = zip(self.parts, self._slices, strict=True)
+        rows = [self._rows(*pair) for pair in parts if len(_names(pair[0])) <= _WIDEST]
+        known = [row for row in rows if row is not None and len(row)]
+        return float(np.sqrt(sum(np.max(np.sum(row**2, axis=1)) for row in known)))
+
     def with_lines(self, names: Any) -> Meaning:
         """Return the meaning in which curves of columns of numbers are lines."""
         names = tuple(names) if np.ndim(names) == 1 else (names,)
