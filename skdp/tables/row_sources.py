@@ -67,6 +67,11 @@ class BlockTable(ABC):
         elif self._seen is not None and self._digest_rows(self._seen[0]) != self._seen[1]:
             raise RowsChangedError()
 
+    def check_stamps(self) -> None:
+        """Refuse rows whose files say that they have changed, without reading them."""
+        if self._source is not None:
+            self._source.check_stamps()
+
     def _digest_rows(self, digester: Digester) -> bytes:
         return digester.digest(b"".join(digester.digest(block) for _, _, block in self.blocks()))
 
@@ -231,6 +236,8 @@ class EncodedRows(RowSource):
         if start >= stop:
             return self._none
         if self._kept.rows is not None:
+            if start == 0:
+                self.check_stamps()
             return self._kept.rows.read(start, stop)
         rows = self._made(self._source.read(start, stop))
         self._kept.offer(start, rows)
@@ -239,6 +246,7 @@ class EncodedRows(RowSource):
     def chosen(self, index: Index) -> Iterator[Any]:
         """Yield the rows of ascending numbers; no others are encoded if that changes no bit."""
         if self._kept.rows is not None:
+            self.check_stamps()
             return self._kept.rows.chosen(index)
         if not self.alone:
             return super().chosen(index)
@@ -277,9 +285,10 @@ class _KeptRows:
             try:
                 self._write(block)
             except OSError:  # no room, or no leave to write
-                self._end, self._passes = _NOT_NOW, -(1 << 60)
+                # Others need the room that there is.
+                self._end, self._passes, self._file = _NOT_NOW, -(1 << 60), None
             except BaseException:
-                self._end = _NOT_NOW
+                self._end, self._file = _NOT_NOW, None
                 raise
 
     def _write(self, block: NDArray[Any]) -> None:
