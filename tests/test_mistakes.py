@@ -418,7 +418,7 @@ MISTAKES = {
         lambda: private_mean(FRAME["age"], lower=110, upper=18, epsilon=1.0), ValueError, "upper"
     ),
     # The budget.
-    "more than there is": Mistake(of_ledger(too_much), BudgetExceededError, "would fit"),
+    "more than there is": Mistake(of_ledger(too_much), BudgetExceededError, "still fits"),
     "a ledger that was deleted": Mistake(of_ledger(deleted), LedgerMissingError, ""),
     "a ledger of another budget": Mistake(of_ledger(other_terms), LedgerMismatchError, ""),
     "a fit that nobody counts": Mistake(fit(), BudgetRequiredError, "has no budget to charge"),

@@ -269,6 +269,8 @@ class ChargesBudget(PlainParameters):
     # too. An estimator that came back from a worker stays bound to that budget.
 
     _bound_accountant: Any = None
+    # What stands for the budget that the last fit has charged: a file of it is bound to that.
+    _charged: LeftBehind | None = None
     # Public name of a schema's unit, and its bound on rows; `TableSchema.pipeline` sets it.
     _protects: dict[str, Any] | None = None
 
@@ -290,6 +292,8 @@ class ChargesBudget(PlainParameters):
         if accountant is not None and not isinstance(accountant, _Unclear):
             state["_bound_accountant"] = accountant
         if not goes_to_a_worker():
+            if self._charged is not None:
+                state.setdefault("_bound_accountant", self._charged)
             accounts = {name: state.get(name) for name in ("accountant", "_bound_accountant")}
             fitted = any(name.endswith("_") for name in state)
             for name, account in accounts.items():
@@ -344,11 +348,13 @@ def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: st
         parameters = {**parameters, "protects": whom}
     own = estimator.accountant
     try:
-        charge(own, spent, type(estimator).__name__, method, parameters, bound)
+        account = charge(own, spent, type(estimator).__name__, method, parameters, bound)
     except BudgetExceededError as error:
         if search is not None:
             name_search(error, search, find_accountant(bound) if own is None else own)
         raise
+    if isinstance(account, Account):
+        estimator._charged = LeftBehind.of(account._address())
 
 
 def charge(
@@ -358,8 +364,11 @@ def charge(
     method: str = "",
     parameters: Mapping[str, Any] | None = None,
     bound: Any = None,
-) -> None:
-    """Charge what a call is about to spend to its budget, or to what `find_accountant` returns."""
+) -> Any:
+    """Charge what a call is about to spend to its budget, or to what `find_accountant` returns.
+
+    Return what was charged; None if nobody keeps count.
+    """
     # Without any nobody keeps count, unless the configuration requires a budget.
     check_accountant(accountant)
     if accountant is None:
@@ -373,7 +382,7 @@ def charge(
                 f"accountant=BudgetAccountant(...), or {construct} inside `with budget:`; "
                 "skdp.config_context(require_budget=False) lets uncounted fits run."
             )
-        return
+        return None
     if isinstance(accountant, Account):
         _warn_of_waste(f"{name}{method}", spent)
     accountant.reserve(
@@ -387,6 +396,7 @@ def charge(
         seeded=spent.seeded,
         unit=spent.unit,
     )
+    return accountant
 
 
 def _warn_of_waste(call: str, spent: PrivacySpent) -> None:

@@ -229,6 +229,7 @@ class ForecastingView(LedgerView):
     def _requests(self, plan: Any, shape: dict[str, Any], **details: Any) -> list[Request]:
         """Prepare what a caller names: releases, or an estimator and the shape of its table."""
         if responds(plan, "fit"):
+            details["label"] = details.get("label") or f"{type(plan).__name__}.fit"
             with supposed(self):  # fits that name no relation follow this budget's
                 fits, refits = plan_refits(plan, **shape)
             ways = [self._requests(fits + refit, {}, **details) for refit in refits or [[]]]

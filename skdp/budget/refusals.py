@@ -71,13 +71,14 @@ def kind_of(event: Event) -> str:
 
 
 def what_fits(
-    currency: BudgetFilter, spent: Amounts, kind: str, adjacency: Adjacency, asked: Pair
+    currency: BudgetFilter, spent: Amounts, event: Event, adjacency: Adjacency, asked: Pair
 ) -> Pair | None:
-    """Return the largest (epsilon, delta) in a relation with which a kind of release is granted.
+    """Return the largest (epsilon, delta) in a relation with which a release like one is granted.
 
     Its delta is the one that was asked for, if that can be; its epsilon is no more. None if nothing
     fits. What is returned was priced and found to fit.
     """
+    kind, stated = kind_of(event), isinstance(event, ApproxDPEvent)
 
     def granted(epsilon: float, delta: float) -> bool:
         noise = kind == "gaussian" and delta > 0.0
@@ -87,7 +88,9 @@ def what_fits(
             else ApproxDPEvent(epsilon, delta)
         )
         charge = restate(event, (epsilon, delta), adjacency, currency.adjacency)
-        return currency.fits(spent, currency.price(charge, spent))
+        # With less than the budget's delta, other releases may have far less than its epsilon.
+        known = noise or stated or (delta, adjacency) == (currency.delta, currency.adjacency)
+        return currency.fits(spent, currency.price(charge, spent, known))
 
     whole = min(currency.epsilon, asked[0])
     share = share_of(currency, spent, 1, kind) or (whole, currency.delta)
@@ -122,22 +125,19 @@ def refusal(
     stated = row["epsilon"] is not None and row["delta"] is not None
     asked: Pair = (row["epsilon"], row["delta"]) if stated else currency.guarantee(cost)
     adjacency = row["adjacency"] if stated else currency.adjacency
-    kind = kind_of(request.event)
-    fits = what_fits(currency, spent, kind, adjacency, asked)
+    fits = what_fits(currency, spent, request.event, adjacency, asked)
     error = BudgetExceededError(
         f"{request.label} asks for {pair_text(*asked)}, and "
-        f"{_way_out(request, asked, fits, kind, currency.adjacency)}"
+        f"{_way_out(request, asked, fits, currency.adjacency)}"
         f"{about_relations(request, currency.adjacency)}"
-        f"{_about_delta(currency, asked)} Nothing was charged and no row was read. "
+        f"{_about_delta(currency, asked, fits)} Nothing was charged and no row was read. "
         f"{_coordinates(cost, spent, currency)}"
     )
     error.requested, error.remaining, error.fits = asked, currency.remaining(spent), fits
     return error
 
 
-def _way_out(
-    request: Request, asked: Pair, fits: Pair | None, kind: str, relation: Adjacency
-) -> str:
+def _way_out(request: Request, asked: Pair, fits: Pair | None, relation: Adjacency) -> str:
     """Say what still fits, and how to ask for it."""
     if fits is None:
         return "nothing of its kind fits any more: end here, or start a budget for other records."
@@ -145,26 +145,25 @@ def _way_out(
     named = f"epsilon={epsilon:g}" + (f" and delta={delta:g}" if fits[1] != asked[1] else "")
     known = request.row["parameters"]
     told = f"{pair_text(*shown)} still fits"
-    in_own_relation = request.row["epsilon"] is not None or not about_relations(request, relation)
     if len(request.charge.parts) > 1:
         return f"{told} as a whole: plan fewer releases, or releases with more noise."
     if known.get("noise_multiplier") is not None:
         return f"{told}: raise noise_multiplier until privacy_plan() says so."
     if "epsilon" in known:
-        more = (
-            ""
-            if kind == "gaussian"
-            else (" budget.allocate(1, estimator, ...) may find a little more.")
-        )
+        is_exact = kind_of(request.event) == "gaussian"
+        more = "" if is_exact else " budget.allocate(1, estimator, ...) may find more."
         return f"{told}: set {named}.{more}"
-    if type(request.event) is GaussianEvent and in_own_relation and delta > 0.0:
+    bare = request.row["epsilon"] is None and not about_relations(request, relation)
+    if type(request.event) is GaussianEvent and bare and delta > 0.0:
         least = round_away(gaussian_profile.sigma(epsilon, delta), ROUND_CEILING)
         return f"{told}: give noise_multiplier={least:g}."
     return f"{told}: ask for that."
 
 
-def _about_delta(currency: BudgetFilter, asked: Pair) -> str:
-    return f" {PURE_OFFERS}" if currency.delta == 0.0 < asked[1] else ""
+def _about_delta(currency: BudgetFilter, asked: Pair, fits: Pair | None) -> str:
+    """Say who can do without a delta, if none is left."""
+    left = currency.delta if fits is None else fits[1]
+    return f" {PURE_OFFERS}" if left == 0.0 < asked[1] else ""
 
 
 def _coordinates(cost: Amounts, spent: Amounts, currency: BudgetFilter) -> str:

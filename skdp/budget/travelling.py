@@ -20,13 +20,19 @@ from skdp.budget import config
 from skdp.budget.ledger.store import Ledger
 from skdp.exceptions import BudgetRequiredError
 
-# Modules that hand pickles to workers, or copy in memory; those between them and a `__getstate__`.
+# Modules that hand pickles to workers, or copy in memory. Others of their packages run functions of
+# users in workers and threads, of which one may be `pickle.dump`.
 _CARRIERS = (
-    *("copy", "multiprocessing", "multiprocess", "concurrent.futures", "loky", "joblib.pool"),
-    *("joblib.externals.loky", "distributed", "dask", "ray", "mpi4py", "pyspark", "ipyparallel"),
+    *("copy", "multiprocessing.reduction", "multiprocess.reduction", "joblib.pool"),
+    *("loky.backend", "joblib.externals.loky.backend", "dask.local", "dask.multiprocessing"),
+    *("distributed.protocol", "ray", "mpi4py", "pyspark.serializers", "ipyparallel"),
 )
-_METHODS = ("__getstate__", "__reduce__", "__reduce_ex__")  # of classes that extend an estimator
-_BETWEEN = ("skdp", "sklearn", "pickle", "copyreg", "cloudpickle", "joblib.externals.cloudpickle")
+# What lies between them and a `__getstate__`: picklers, and methods of what holds an estimator.
+_METHODS = ("__getstate__", "__reduce__", "__reduce_ex__")
+_BETWEEN = (
+    *("skdp", "sklearn", "pickle", "copyreg", "dill", "cloudpickle"),
+    *("joblib.externals.cloudpickle", "pyspark.cloudpickle", "ray.cloudpickle"),
+)
 
 
 def goes_to_a_worker() -> bool:

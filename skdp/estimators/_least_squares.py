@@ -276,9 +276,10 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         whole = all(isinstance(j, int | np.integer) and not isinstance(j, bool) for j in found)
         known = whole and all(0 <= j < count for j in found)
         if not known or len(set(found)) < len(found) or not found:
+            some = ", ".join(map(repr, list(known_as)[:20]))
             raise ValueError(
                 "features must be different names of features, or positions from 0 to "
-                f"{count - 1}, got {features!r}."
+                f"{count - 1}, got {features!r}." + (f" Names are {some}." if some else "")
             )
         return [int(j) for j in found]
 

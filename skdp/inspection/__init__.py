@@ -1,11 +1,7 @@
 """Private linear models read as sums of functions of single columns."""
 
-from skdp.inspection.functions import (
-    ShapeFunction,
-    ShapeFunctionDisplay,
-    ShapeFunctions,
-    shape_functions,
-)
+from skdp.inspection.displays import ShapeFunctionDisplay
+from skdp.inspection.functions import ShapeFunction, ShapeFunctions, shape_functions
 from skdp.inspection.reshape import reshape_functions
 
 __all__ = [

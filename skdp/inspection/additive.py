@@ -84,12 +84,17 @@ class AdditiveModel:
 
     @property
     def target(self) -> str:
-        """What the scores of a regressor are, in words; empty for classifiers."""
-        if responds(self.linear, "classes_") or not is_regressor(self.linear):
-            return ""
-        target = label_words(self.label) or "the prediction"
-        known = responds(self.linear, "_words_of_score")
-        return str(self.linear._words_of_score(target)) if known else target
+        """What the scores are, in words, such as "log odds of died = 1"."""
+        name = label_words(self.label)
+        if is_regressor(self.linear):
+            target = name or "the prediction"
+            known = responds(self.linear, "_words_of_score")
+            return str(self.linear._words_of_score(target)) if known else target
+        classes = self.linear.classes_
+        kind = "log odds" if responds(self.linear, "predict_proba") else "score"
+        if len(classes) == 2:
+            return f"{kind} of {name or 'class'} = {classes[-1]}"
+        return f"{kind} of each class" + (f" of {name}" if name else "")
 
     @property
     def coef(self) -> Array:

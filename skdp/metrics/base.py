@@ -211,7 +211,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         """Check model, shapes, labels and subgroups; the model is tried on made-up rows."""
-        model = params["model"]
+        model, table = params["model"], X
         X, y, groups = take_apart(model, X, y, params["groups"])
         _check_model(model, X)
         self._protects = whom_it_protects(model)
@@ -221,13 +221,13 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give "
                 "labels, or a table with the label's column and a pipeline of its schema."
             )
-        _warn_of_model(model, X)
+        _warn_of_model(model, table)
         beside = y, params["subgroups"], groups
         where, columns = taken_for_granted(X, *beside), Columns(*beside)
         X = columns.seal(X)
         y, subgroups, groups = columns.found
         truth = validate_column(y)
-        _check_lengths(X, truth, subgroups, groups)
+        _check_lengths(X, {"y": truth, "subgroups": subgroups, "groups": groups})
         targets = self._encode(truth, about)
         members = self._members(subgroups, truth.size)
         units = None if groups is None else units_of(groups)
@@ -309,13 +309,20 @@ def _warn_of_model(model: Any, X: Any) -> None:
         )
 
 
-def _check_lengths(X: Any, y: np.ndarray, *others: Any) -> None:
-    if y.size == 0:
+def _check_lengths(X: Any, columns: dict[str, Any]) -> None:
+    if columns["y"].size == 0:
         raise ValueError("y is empty: give at least one row.")
-    try:
-        check_consistent_length(counted(X), y, *(column for column in others if column is not None))
-    except ValueError:
-        raise ValueError("X, y, subgroups and groups must have one entry for each row.") from None
+    rows = counted(X)
+    for name, column in columns.items():
+        try:
+            if column is not None:
+                check_consistent_length(rows, column)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"X, y, subgroups and groups must have one entry for each row, and {name} has not: "
+                f"give the cells of the same table as X, such as table[{name!r}], not the name of "
+                "a column."
+            ) from None
 
 
 def ask_model(records: Judged, width: int) -> np.ndarray:

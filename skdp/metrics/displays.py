@@ -17,6 +17,9 @@ from skdp.metrics.regression_result import SIZES_OF_ERRORS, PrivateRegressionRes
 from skdp.metrics.result import SHARES, Point, PrivateEvaluationResult
 from skdp.reporting.drawing import ResultDisplay
 
+# Ends of the axes of calibration curves, the first that nothing lies beyond.
+_REACHES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
 
 class EvaluationDisplay(ResultDisplay):
     """Base of pictures of a result of the right kind: a line, and a band of intervals."""
@@ -143,8 +146,12 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
         if isinstance(self.result, PrivateRegressionResult):
             label = f"calibration, R2 {self.result.r2!r}"
         else:
-            label = f"calibration, slope {self.result.calibration_slope!r}"
+            slope = self.result.calibration_slope
+            label = f"calibration, slope {slope.reason if np.isnan(slope) else repr(slope)}"
         points = self.result.calibration_curve()
+        # Of a rare outcome the corner is shown that points and intervals lie in.
+        last = [max(point.x, point.y.interval[1]) for point in points]
+        self._reach = next((end for end in _REACHES if last and end >= max(last)), 1.0)
         self._draw_curve(ax, points, {"label": label, "marker": "o"} | style)
 
 

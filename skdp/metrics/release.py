@@ -27,7 +27,7 @@ _STEPS, _ENDS = 14, (-14.0, 10.0)
 # Between these quantiles lie two spreads of log odds; the least spread.
 _LEVELS, _LEAST_SPREAD = np.array([1.0, 5.0]) / 6.0, 0.01
 # Scores that spread by as much, within the reach of bins, need no bins of their own.
-_WIDE = 0.6
+_WIDE = 2.0
 
 
 @dataclass(frozen=True, eq=False)

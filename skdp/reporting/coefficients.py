@@ -310,7 +310,8 @@ class CoefficientDisplay:
         found = self.intervals
         every = [name for name in found["name"][~found.is_left_out] if name != "(intercept)"]
         (chosen,) = np.nonzero(np.isin(found["name"], every if names is None else list(names)))
-        if ax is None:
+        own = ax is None
+        if own:
             size = 5.5, 1.2 + 0.28 * max(chosen.size, 2)
             ax = plt.figure(figsize=size, layout="constrained").add_subplot()
         self.ax_, self.figure_ = ax, ax.figure
@@ -336,5 +337,10 @@ class CoefficientDisplay:
         if ratio:
             ax.set_xscale("log")
         if found.reason:
-            ax.set_title("\n".join(textwrap.wrap(found.reason, 70)), fontsize="small", loc="left")
+            # Over the whole width of a figure of its own, labels of rows included.
+            text = textwrap.fill(found.reason, 80 if own else 50)
+            if own:
+                self.figure_.suptitle(text, fontsize="small", x=0.02, ha="left")
+            else:
+                ax.set_title(text, fontsize="small", loc="left")
         return self

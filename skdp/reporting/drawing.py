@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -12,6 +13,7 @@ from skdp.accounting import Accountant
 from skdp.base.parameters import AxisScale, check_choice
 
 _LOWEST = 1e-4  # of logarithmic axes
+_LEGEND_WIDTH = 66  # characters of a line, which the default figure has room for
 
 
 def pyplot(caller: str) -> Any:
@@ -30,6 +32,7 @@ class ResultDisplay(ABC):
 
     _axes: tuple[str, str]
     _on_unit_square = True
+    _reach = 1.0  # the end of the square that is shown
 
     def __init__(self, result: Any) -> None:
         self.result = result
@@ -65,9 +68,11 @@ class ResultDisplay(ABC):
         across, up = self._axes
         ax.set(xlabel=across, ylabel=up)
         if self._on_unit_square:
-            limits = (_LOWEST if scale == "log" else 0.0, 1.0)
+            limits = (_LOWEST if scale == "log" else 0.0, self._reach)
             ax.set(xscale=scale, yscale=scale, xlim=limits, ylim=limits)
-        ax.legend(**place)  # below the picture, where it hides no line
+        shown, labels = ax.get_legend_handles_labels()
+        # Below the picture, where it hides no line.
+        ax.legend(shown, [textwrap.fill(label, _LEGEND_WIDTH) for label in labels], **place)
         return self
 
     @abstractmethod

@@ -368,6 +368,11 @@ def note_fit(fitted: Any, rows: Any, charged: bool) -> None:
         _fitted_on[fitted] = owner, rows.__array_interface__ if numbers else None, charged
 
 
+def note_table(fitted: Any, table: Any) -> None:
+    """Remember, in place of the rows of a fit, the table that they were taken from."""
+    note_fit(fitted, table, charged=_fitted_on.get(fitted, (None, None, False))[2])
+
+
 def was_fitted_on(fitted: Any, rows: Any, *, charged: bool = False) -> bool:
     """Tell whether a table, or an array in its memory, is that of a fit; or of a charged one."""
     with suppress(TypeError, np.exceptions.TooHardError):

@@ -99,6 +99,24 @@ def test_a_fit_with_the_epsilon_that_a_refusal_names_is_granted(cls, adjacency):
     assert len(budget.entries()) == 2
 
 
+@pytest.mark.parametrize("composition", ["gdp", "zcdp", "rdp", "approx"])
+def test_a_fit_that_is_not_gaussian_does_not_take_all_with_a_smaller_delta(composition):
+    budget = BudgetAccountant(1.0, 1e-5, composition=composition)
+    model = ObjectivePerturbationLogisticRegression(2.0, 1e-6, data_norm=1.0, accountant=budget)
+    with pytest.raises(BudgetExceededError) as caught:
+        model.fit(X, Y)
+    named = re.search(f"and {PAIR} still fits: set epsilon=", str(caught.value))
+    model.set_params(epsilon=float(named[1]), delta=float(named[2])).fit(X, Y)
+    assert len(budget.entries()) == 1
+
+
+def test_a_refusal_says_who_can_do_without_a_delta():
+    budget = BudgetAccountant(1.0, 1e-5, composition="basic")
+    budget.reserve(ApproxDPEvent(0.5, 1e-5))
+    with pytest.raises(BudgetExceededError, match="delta=0 is offered by"):
+        DPSGDClassifier(1.0, 1e-6, data_norm=1.0, accountant=budget).fit(X, Y)
+
+
 def test_a_gaussian_release_is_told_its_noise():
     budget = BudgetAccountant(1.0, 1e-5)
     with pytest.raises(BudgetExceededError, match="give noise_multiplier=") as caught:

@@ -7,7 +7,11 @@ import pickle
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.pool import ThreadPool
 
+import dask
 import joblib
 import numpy as np
 import pytest
@@ -101,6 +105,25 @@ def test_no_pickle_says_where_it_was_made(name, tmp_path):
     assert budget.entries() == [] or budget.ledger.exists()
 
 
+RUNNERS = {
+    "thread": lambda model: ThreadPoolExecutor(1).submit(pickle.dumps, model).result(),
+    "pool of threads": lambda model: ThreadPool(1).map(pickle.dumps, [model])[0],
+    "process": lambda model: get_context("fork").Pool(1).apply(pickle.dumps, (model,)),
+    "graph": lambda model: dask.delayed(pickle.dumps)(model).compute(scheduler="threads"),
+    "joblib": lambda model: Parallel(2, backend="threading")(
+        delayed(pickle.dumps)(model) for _ in "12"
+    )[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=RUNNERS)
+def test_what_a_worker_dumps_says_no_place_either(run, tmp_path):
+    budget = BudgetAccountant(9.0, 1e-4, ledger=tmp_path / "very-private-study.sqlite")
+    model = opera(accountant=budget).fit(X, Y)
+    assert b"very-private-study" not in run(model)
+
+
 ELSEWHERE = """
 import pickle, sys, os, warnings
 import numpy as np
@@ -131,10 +154,15 @@ assert len(budget.entries()) == 2
 """
 
 
-@pytest.mark.parametrize("own", [pytest.param(True, marks=pytest.mark.slow), False])
-def test_elsewhere_a_model_predicts_and_a_refit_asks_for_a_budget(own, tmp_path):
+@pytest.mark.parametrize(
+    "way", [pytest.param("given", marks=pytest.mark.slow), "made inside", "fitted inside"]
+)
+def test_elsewhere_a_model_predicts_and_a_refit_asks_for_a_budget(way, tmp_path):
+    model = opera()
     with BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "study.sqlite") as budget:
-        model = opera(accountant=budget if own else None).fit(X, Y)
+        if way != "fitted inside":
+            model = opera(accountant=budget if way == "given" else None)
+        model.fit(X, Y)
     (tmp_path / "model").write_bytes(pickle.dumps(model))
     np.save(tmp_path / "X.npy", X)
     os.remove(budget.ledger)

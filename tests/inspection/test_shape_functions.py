@@ -1,8 +1,10 @@
 """Functions add up to the decision function, on public grids; others are refused."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from declared_columns import COLUMNS, fitted, rows, schema
 from sklearn.base import clone
@@ -12,7 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, OperaSVC
 from skdp.inspection import ShapeFunctionDisplay, reshape_functions, shape_functions
-from skdp.preprocessing import BoundedScaler, NumericColumn, RowNormClipper
+from skdp.preprocessing import (
+    BoundedScaler,
+    CategoricalColumn,
+    LabelColumn,
+    NumericColumn,
+    RowNormClipper,
+    TableSchema,
+)
 from skdp.reporting import coefficient_table
 
 N_COLUMNS = len(COLUMNS)
@@ -148,13 +157,42 @@ def test_pictures():
     display = ShapeFunctionDisplay.from_estimator(model, ["age", "ward"], alpha=0.5)
     assert list(display.lines_) == ["age", "ward"] and len(display.lines_["age"]) == 3
     assert display.axes_[0].get_xlabel() == "age (years)"
-    ticks = [label.get_text() for label in display.axes_[1].get_xticklabels()]
+    assert display.axes_[0].get_ylabel().split() == "added to log odds of each class of y".split()
+    ticks = [label.get_text() for label in display.axes_[1].get_yticklabels()]
     assert ticks == ["A", "B", "C", "missing", "unknown"]
     _, ax = plt.subplots()
     assert ShapeFunctionDisplay(shape_functions(model), ["dose"]).plot(ax).axes_[0] is ax
     with pytest.raises(ValueError, match="2 columns need as many axes"):
         display.plot(ax)
     assert len(ShapeFunctionDisplay.from_estimator(fitted(LogisticRegression())).axes_) == 7
+    plt.close("all")
+
+
+@pytest.mark.parametrize("classes", [(0, 1), ("a", "b", "c")])
+@pytest.mark.parametrize("given", [False, True])
+def test_texts_of_pictures_do_not_overlap(classes, given):
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot as plt
+
+    wards = [f"ward number {k} of the old clinic" for k in range(40)]
+    columns = [CategoricalColumn("ward", wards, missing="indicator"), NumericColumn("age", 0, 9)]
+    declared = TableSchema(columns, label=LabelColumn("died", list(classes)))
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"ward": rng.choice(wards, 300), "age": rng.uniform(0, 9, 300)})
+    model = declared.pipeline(OperaLogisticRegression(epsilon=1e3))
+    model.fit(table, rng.choice(list(classes), 300))
+    axes = plt.subplots(1, 2, figsize=(8, 6))[1] if given else None
+    display = ShapeFunctionDisplay.from_estimator(model, ["ward", "age"], ax=axes)
+    display.figure_.canvas.draw()
+    labels = [text.get_window_extent() for text in display.axes_[0].get_yticklabels()]
+    assert len(labels) > 40
+    assert not any(one.overlaps(other) for one, other in pairwise(labels))
+    if len(classes) > 2 and not given:
+        (legend,) = display.figure_.legends
+        box = legend.get_window_extent()
+        assert not any(box.overlaps(ax.get_window_extent()) for ax in display.axes_)
+    elif len(classes) == 2:
+        assert display.axes_[0].get_xlabel().splitlines()[-1].endswith("died = 1")
     plt.close("all")
 
 

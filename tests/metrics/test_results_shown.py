@@ -171,3 +171,43 @@ class _Margins:
 
     def decision_function(self, X):
         return X[:, 0]
+
+
+def test_pictures_show_rare_outcomes_and_keep_texts_inside():
+    pytest.importorskip("matplotlib")
+    rare = (Y * (RNG.random(3000) < 0.03)).astype(int)
+    model = LogisticRegression().fit(X[:1500], rare[:1500])
+    result = PrivateEvaluation(20.0, thresholds=(0.02,), random_state=0).evaluate(model, X, rare)
+    for shown, end in ((RESULT, 1.0), (result, 0.2)):
+        for scale in ("linear", "log"):
+            ax = PrivateCalibrationDisplay.from_result(shown, scale=scale).ax_
+            ends = [point.y.interval[1] for point in shown.calibration_curve()]
+            assert ax.get_xlim()[1] == ax.get_ylim()[1] <= end and max(ends) <= ax.get_ylim()[1]
+    few = PrivateEvaluation(1.0, random_state=0).evaluate(
+        LogisticRegression().fit(X > 0, Y), X > 0, Y
+    )
+    for kind in (PrivateCalibrationDisplay, PrivateRocCurveDisplay):
+        figure = kind.from_result(few).figure_
+        figure.canvas.draw()
+        legend = figure.axes[0].get_legend().get_window_extent()
+        assert 0.0 <= legend.x0 and legend.x1 <= figure.bbox.x1
+    assert "nan" not in PrivateCalibrationDisplay.from_result(few).line_.get_label()
+
+
+def test_skewed_scores_are_no_few_values():
+    """One steep side and a long tail, as of severity in a ward: no two scores are equal."""
+    rng = np.random.default_rng(0)
+    odds = -2.6 + rng.gamma(2.0, 0.5, 4000)
+    labels = (rng.random(4000) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
+    model = LogisticRegression(C=np.inf).fit(odds[:, None], labels)
+    for adjacency in ("add-remove", "replace-one"):
+        evaluation = PrivateEvaluation(1.0, adjacency=adjacency, random_state=0)
+        result = evaluation.evaluate(model, odds[:, None], labels)
+        assert result.roc_auc.reason == "" and result.roc_auc.width < 0.1
+        assert math.isfinite(result.calibration_slope)
+
+
+@pytest.mark.parametrize("given", [SEX[:-1], "sex"])
+def test_a_column_of_another_length_is_named(given):
+    with pytest.raises(ValueError, match="subgroups has not"):
+        PrivateEvaluation(1.0, **SETTINGS).evaluate(MODEL, X, Y, subgroups=given)

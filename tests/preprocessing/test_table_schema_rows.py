@@ -382,6 +382,8 @@ def test_files_are_read_by_the_schema():
     X, y = FILE.split(frame)
     assert y.tolist() == [1, 1]
     assert features(X, FILE)[:, -1].tolist() == [1, 1]
+    with pytest.raises(ValueError, match=r"single column: .* sep=';'"):
+        FILE.check(FILE.read_csv(io.StringIO("n;word\n1;A\n2;\n")))
     trailing = FILE.read_csv(io.StringIO("n;word\n1;A\n2;\n"), sep=";")
     assert trailing.n.tolist() == [1, 2] and trailing.word.tolist() == ["A", None]
 

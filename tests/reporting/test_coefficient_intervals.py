@@ -156,6 +156,8 @@ def test_variants_keep_names_units_and_levels():
     )
     assert np.isnan(found["low"][found["step"] == "left out"]).all()
     assert small.variant(features=["ward=B", "age"]).coef_[small._meaning.places["ward=A"]] == 0.0
+    with pytest.raises(ValueError, match=r"got \['Age'\]\. Names are 'age', "):
+        small.variant(features=["Age"])
 
 
 def test_models_that_no_schema_told_are_told_afterwards():
@@ -380,7 +382,10 @@ def test_forest_plots_leave_out_what_is_not_known():
     hidden = CoefficientDisplay.from_estimator(
         schema().pipeline(PrivateRidge(0.1, 1e-3)).fit(frame[:500], y[:500])
     )
-    assert hidden.ax_.lines[0].get_xdata().size == 0 and "noise" in hidden.ax_.get_title(loc="left")
+    figure, title = hidden.figure_, hidden.figure_._suptitle
+    assert hidden.ax_.lines[0].get_xdata().size == 0 and "noise" in title.get_text()
+    figure.canvas.draw()
+    assert title.get_window_extent().x1 <= figure.bbox.x1  # is not cut off
 
 
 def test_changed_and_other_models_have_none():

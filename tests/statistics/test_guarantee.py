@@ -178,7 +178,7 @@ def test_units_of_several_rows_are_warned_about():
         private_mean(frame_of(ROWS)["age"], schema=schema, epsilon=1.0)
         private_histogram(frame_of(ROWS)["ward"], schema=schema, epsilon=1.0)
         private_table_one(frame_of(ROWS), schema, epsilon=1.0)
-    assert len(caught) == 3
+    assert sum("one patient may have" in str(each.message) for each in caught) == 3
 
 
 def cells(count, epsilon):

@@ -85,12 +85,15 @@ class BudgetFilter(ABC):
         """The cost of nothing."""
         return (Fraction(0),) * len(self.units)
 
-    def price(self, charge: Charge, spent: Amounts) -> Amounts:
-        """Return what a charge costs, given what is spent already."""
+    def price(self, charge: Charge, spent: Amounts, known: bool = True) -> Amounts:
+        """Return what a charge costs, given what is spent already.
+
+        One that stands for others, of the same pair, is not known to be what takes all.
+        """
         # While nothing is spent, a release that has the budget's epsilon and delta by itself, and
         # not nine tenths of that epsilon, costs the whole budget if it would otherwise cost more.
         cost = self._price(charge, spent)
-        if any(spent) or self.fits(spent, cost) or math.isinf(self.epsilon):
+        if any(spent) or self.fits(spent, cost) or math.isinf(self.epsilon) or not known:
             return cost
         if self._takes_all(charge.event):
             return tuple(limit for limit in self.limits if limit is not None)

@@ -266,8 +266,9 @@ class FeatureColumn(Column, ABC):
         return self._fail(
             "missing",
             "the policy is 'refuse' and the table has a cell that is missing or, in a numeric "
-            "column, no number. Choose 'ignore', 'indicator' or 'fill' with a public fill_value, "
-            "or drop such rows, each by itself.",
+            "column, no number: a text with a thousands separator, a decimal comma or a unit is "
+            "none. Choose 'ignore', 'indicator' or 'fill' with a public fill_value, or drop such "
+            "rows, each by itself.",
         )
 
 

@@ -158,6 +158,11 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
     parts = described_cells(schema)
     needed = [*schema.inputs, *([schema.label.name] if schema.label and label else [])]
     problems = [f"column {name!r} is missing." for name in needed if name not in names]
+    if len(types) == 1 < len(needed) == len(problems):
+        problems.append(
+            "the table has a single column: name what stands between the cells of its file, "
+            "read_csv(path, sep=';')."
+        )
     known = {schema.unit.column, *(part.name for part in parts)}
     for name, count in names.items():
         if name not in known and schema.others == "ignore":

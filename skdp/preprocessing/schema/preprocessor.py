@@ -30,6 +30,7 @@ from skdp.preprocessing.schema.frames import (
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.preprocessing.schema.lists import KINDS
 from skdp.preprocessing.schema.meanings import Meaning, label_words
+from skdp.tables.inputs import note_table
 from skdp.tables.places import as_rows_are_read, is_read_later
 from skdp.tables.row_sources import BlockTable, source_of
 
@@ -179,8 +180,10 @@ class SchemaPipeline(Pipeline):
 
         Ids, of groups= or the unit's column, go to each step that learns privately, or fit refuses.
         """
+        table = X
         X, y, params = self._given(X, y, groups, params)
         super().fit(X, y, **params)
+        note_table(self, table)
         self._tell_meaning()
         return self
 
