@@ -4,6 +4,9 @@ from pathlib import Path
 
 import abadi
 import abadi_mnist
+import ding
+import plot_ding_figure2
+import plot_ding_figure6
 import pytest
 import reproductions
 import scattering
@@ -39,4 +42,21 @@ def test_a_record_that_no_pair_holds_is_no_loss_to_the_diagnostic():
 def test_fast_mode_prints_and_writes_nothing(module, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results.json")
     module.main(fast=True)
-    assert "accuracy" in capsys.readouterr().out and not list(tmp_path.iterdir())
+    printed = capsys.readouterr().out
+    assert "accuracy" in printed and not list(tmp_path.iterdir())
+    assert not hasattr(module, "REMARKS") or module.REMARKS not in printed
+
+
+def test_quick_runs_draw_conclusions_from_their_own_numbers():
+    fits = {"pca": (0.5, 1.0), "random": (0.25, 1.0), "pixels": (0.75, 4.0)}
+    private = [
+        {"features": kind, "accuracy": accuracy, "seconds": [seconds]}
+        for kind, (accuracy, seconds) in fits.items()
+    ]
+    said = abadi.remarks_on(private)
+    assert "-25.0 points beside all pixels and 4.0 times as fast" in said
+    assert "random directions -50.0 points" in said
+    for script in (plot_ding_figure2, plot_ding_figure6):
+        text = ding.told(script.__doc__, fast=True)
+        assert text.startswith(script.__doc__.splitlines()[0]) and len(text.splitlines()) == 3
+        assert ding.told(script.__doc__, fast=False) == script.__doc__

@@ -239,6 +239,14 @@ def draw(records, loss, quantities, path, methods=METHODS):
     print(f"wrote {path}")
 
 
+QUICK = "A sample, measured now; what is found is said of it alone, in the last lines."
+
+
+def told(text, fast):
+    """Return what a script says of its figure: of a sample the title, without conclusions."""
+    return f"{text.splitlines()[0]}\n\n{QUICK}" if fast else text
+
+
 def show_figure(number, text):
     """Print a figure's numbers and claims, and draw it; the body of the figures' scripts."""
     parser = argparse.ArgumentParser(description=f"Figure {number} of Ding et al.")
@@ -246,7 +254,7 @@ def show_figure(number, text):
     parser.add_argument("--fast", action="store_true", help="measure a sample now")
     arguments = parser.parse_args()
     loss, quantity = FIGURES[number]
-    print(text)
+    print(told(text, arguments.fast))
     records = measure_sample(loss) if arguments.fast else read_results()["figures"]
     print_table(records, loss, quantity)
     print("\nThe paper shows | found here | verdict")

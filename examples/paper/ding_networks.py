@@ -172,7 +172,7 @@ def show_figure(text):
     parser.add_argument("picture", nargs="?", help="file to draw into; needs matplotlib")
     parser.add_argument("--fast", action="store_true", help="measure a sample now")
     arguments = parser.parse_args()
-    print(text)
+    print(ding.told(text, arguments.fast))
     records = measure_sample() if arguments.fast else read_results()
     for quantity in QUANTITIES:
         ding.print_table(records, LOSS, quantity, METHODS)

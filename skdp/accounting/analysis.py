@@ -120,41 +120,61 @@ class Analysis:
 
     def pairs(self) -> DominatingPairs | None:
         """Return the dominating pairs; those of a Gaussian release are left to its mu."""
-        return None
+        other = self._dominating_card()
+        pairs = None if other is None else other.pairs()
+        return None if pairs is None else pairs._replace(attained=False)
 
     def log_moments(self) -> LogMoments | None:
         """Return bounds on Renyi divergences in both directions."""
         mu = self.mu()
         if mu is None:
-            return None
+            other = self._dominating_card()
+            return None if other is None else other.log_moments()
         return LogMoments(lambda order: 0.5 * order * (order - 1.0) * mu * mu, closed_form=True)
 
     def mu(self) -> float | None:
         """Return the shift of the Gaussian pair that dominates; 0 only if nothing is released."""
-        return None
+        other = self._dominating_card()
+        return None if other is None else other.mu()
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
         """Return the (epsilon, delta) that the release has by itself, if it has a single one.
 
         ``read`` says what number a float is: its binary value, or the decimal that was typed.
         """
-        return Guarantee(Fraction(0), Fraction(0)) if self.mu() == 0.0 else None
+        if self.mu() == 0.0:
+            return Guarantee(Fraction(0), Fraction(0))
+        other = self._dominating_card()
+        return None if other is None else other.stated(read)
 
     def of_two(self) -> Event | None:
         """Return what says under replace-one what this event says under add-remove."""
         return None
 
     def dominated_by(self) -> Domination | None:
-        """Return other events that dominate this one."""
+        """Return other events that dominate this one.
+
+        The other answers follow, if a single release dominates; what it is composed of does not.
+        """
         return None
+
+    def _dominating_card(self) -> Analysis | None:
+        """Return the card of the release that dominates this one."""
+        known = self.dominated_by()
+        if known is None or known.windows is not None:
+            return None
+        return analysis_of(known.event, self.adjacency)
 
     def mixture(self) -> GaussianMixture | None:
         """Return the mixture if this is a Gaussian release, on a sample or not."""
-        return None
+        other = self._dominating_card()
+        return None if other is None else other.mixture()
 
     def mu_squared(self) -> Fraction | None:
         """Return the square of a Gaussian-DP parameter, exact where the noise is."""
-        mu = self.mu()
+        mu, other = self.mu(), self._dominating_card()
+        if mu is not None and other is not None and mu == other.mu():
+            return other.mu_squared()
         return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
 
     def rho(self, read: Reading = Fraction) -> Divergence | None:

@@ -8,6 +8,7 @@ is twice as large where a record is replaced. Inside samples both count over one
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,7 +29,7 @@ from skdp.accounting.events import (
     RepeatedEvent,
     UniformSampledEvent,
 )
-from skdp.exceptions import UnsupportedEventError
+from skdp.exceptions import PrivacyWarning, UnsupportedEventError
 
 _OURS = {
     *(ApproxDPEvent, ComposedEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent),
@@ -81,8 +82,31 @@ def read(theirs: Any, adjacency: str) -> Event:
 
 
 def write(event: Event, adjacency: str) -> Any:
-    """Return their event of the same meaning under a relation."""
-    return _write(event, _Place(adjacency), _their_events())
+    """Return their event of the same meaning under a relation; warn if a price there is wrong."""
+    theirs = _write(event, _Place(adjacency), _their_events())
+    kinds = _misread(event) if adjacency == "replace-one" else set()
+    if kinds:
+        fixed = UniformSampledEvent in kinds
+        warnings.warn(
+            "Under REPLACE_ONE the RdpAccountant of dp-accounting takes noise to be over the "
+            "change that a replaced record makes; this event has it over one record's value. The "
+            "epsilon of that accountant is too small: that of twice the noise. "
+            + ("No other one there prices lots of a fixed size. " if fixed else "")
+            + f"Price the event by skdp's accountants{'' if fixed else ' or their PLDAccountant'}.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    return theirs
+
+
+def _misread(event: Any) -> set[type]:
+    """Return the kinds of releases that their accountant by Renyi divergences prices too low."""
+    if isinstance(event, ComposedEvent):
+        return {kind for part in event.events for kind in _misread(part)}
+    if isinstance(event, RepeatedEvent | RepeatAndSelectEvent):
+        return _misread(event.event)
+    # Poisson samples it refuses under this relation.
+    return {type(event)} & {GaussianEvent, LaplaceEvent, UniformSampledEvent}
 
 
 def _read(event: Any, place: _Place) -> Event:

@@ -74,6 +74,7 @@ else:
     )
 
 __all__ = [
+    "ADD_A_PLAN",
     "BaseEstimator",
     "ClassNamePrefixFeaturesOutMixin",
     "ClassifierMixin",
@@ -84,11 +85,19 @@ __all__ = [
     "columns_of",
     "fitted_model",
     "is_private",
+    "lacks_a_plan",
     "last_and_meaning",
     "last_step",
     "responds",
     "template_of",
 ]
+
+
+# Remedy of estimators that charge a budget and have no plan.
+ADD_A_PLAN = (
+    "give its class privacy_plan(n_samples, n_features), which returns the PrivacySpent that its "
+    "fit charges, as docs/developing.md shows"
+)
 
 
 def responds(model: Any, name: str) -> bool:
@@ -145,3 +154,10 @@ def columns_of(model: Any) -> int | None:
 def is_private(step: Any) -> bool:
     """Tell whether a step's fit is a private release, as `classify_step` would say."""
     return callable(getattr(step, "privacy_plan", None))
+
+
+def lacks_a_plan(step: Any) -> bool:
+    """Tell whether a step charges a budget, and does not say beforehand what."""
+    if is_private(step) or isinstance(step, type) or not hasattr(step, "get_params"):
+        return False
+    return "accountant" in step.get_params(deep=False)

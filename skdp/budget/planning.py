@@ -21,7 +21,7 @@ from skdp.accounting import Event
 from skdp.accounting.analysis import costs_no_more, with_noise
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.pipelines import Step, is_container, walk
-from skdp.base.scikit_learn import is_private
+from skdp.base.scikit_learn import ADD_A_PLAN, is_private, lacks_a_plan
 
 _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 _ROUNDING = 1.0 + 1e-12  # of noise: no more than calibration rounds
@@ -176,6 +176,9 @@ def _private_steps(estimator: Any) -> list[Step]:
                     f"How often {type(step.estimator).__name__} fits its {type(part).__name__} is "
                     "not known here: plan one of these fits, and count them by fits=."
                 )
+        if lacks_a_plan(step.estimator):
+            name = type(step.estimator).__name__
+            raise ValueError(f"{name} has no method privacy_plan to ask for a price: {ADD_A_PLAN}.")
     if not found:
         raise ValueError(f"{type(estimator).__name__} has no private step: nothing is charged.")
     return found

@@ -175,6 +175,13 @@ class ParquetTable(BlockTable):
         """Refuse files whose bytes are no longer what they were when they were first read."""
         self._seal.check_bytes()
 
+    def check_stamps(self) -> None:
+        """Refuse files whose stamps and bytes are no longer what they were, or that are gone."""
+        try:
+            self._seal.check_stamps()
+        except OSError:
+            raise RowsChangedError() from None
+
     def _next(self, start: int, stop: int) -> list[Any]:
         """Return rows as batches, going on from the last that were read where it can."""
         if start != self._at:

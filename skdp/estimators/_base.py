@@ -28,7 +28,7 @@ from skdp.base.parameters import (
 )
 from skdp.base.scikit_learn import BaseEstimator
 from skdp.fitting import FRAMES_ABOVE, FitProgress, PrivateFit
-from skdp.losses.base import Loss
+from skdp.losses.base import Loss, check_loss
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel, Model, ScaledUnits
 from skdp.models.protocol import refuse_unstated
@@ -136,6 +136,35 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     # Returns the loss of one score; models that are made of no loss have none.
     _part_loss: ClassVar[Callable[..., Any]]
+
+    @property
+    def _given_loss(self) -> Loss | None:
+        """The loss that was given as an object, None for one of the estimator's own."""
+        given = getattr(self, "loss", None)
+        return given if isinstance(given, Loss) else None
+
+    def _check_loss(self, kind: Any, *names: str) -> None:
+        """Refuse a loss that is none of some names, and no object whose facts hold."""
+        given = self.loss  # type: ignore[attr-defined]
+        if self._given_loss is None and given not in names:
+            known = ", ".join(map(repr, names))
+            raise ValueError(
+                f"loss must be one of {known}, or an object of a {kind.__name__} of skdp.losses or "
+                f"your own; got {given!r}."
+            )
+        if self._given_loss is not None:
+            check_loss(given, kind)
+
+    def _about_loss(self) -> tuple[str, ...]:
+        """Say which loss was given, and whether its facts are taken at its word."""
+        given = self._given_loss
+        if given is None:
+            return ()
+        foreign = not type(given).__module__.startswith("skdp.")
+        return (
+            f"the loss is {given!r}"
+            + (", whose stated facts are taken at your word" if foreign else ""),
+        )
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss for a number of classes, 1 for numbers."""
@@ -302,8 +331,11 @@ class PrivateModel(PrivateFit, BaseEstimator):
             "public",
             *(self._about_units() if by_unit else ()),
             self._about_targets(),
+            *self._about_loss(),
             *assumptions,
         )
+        if self._given_loss is not None:
+            mechanism = f"{mechanism}; loss {self._given_loss!r}"
         released = (*self._weights(plan.model), *self._public)
         return self._record_of(
             *(plan.event, plan.adjacency, mechanism, assumptions, released),

@@ -27,9 +27,10 @@ from skdp.estimators._calibrated import CalibratedMixin, ClassWeightMixin
 from skdp.estimators._mixins import GivenNoiseMixin
 from skdp.estimators._networks import NetworkMixin
 from skdp.estimators._noisy_gradient import DescentModel
-from skdp.estimators._regressors import LossRegressorMixin, scale_of
+from skdp.estimators._regressors import LossRegressorMixin, refuse_rates, scale_of
 from skdp.losses import ClippedSquaredLoss, HuberLoss, PoissonLoss, PseudoHuberLoss, QuantileLoss
 from skdp.losses.base import Loss
+from skdp.losses.real import RealLoss
 from skdp.models import Model
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.dpsgd import build_dpsgd
@@ -251,13 +252,14 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         "mean loss, with the target in units of half its range.",
     }
 
-    loss: RegressionLoss = parameter(
-        "str",
+    loss: RegressionLoss | RealLoss = parameter(
+        "str or object",
         """What is minimised. ``"squared_error"`` is the square of residuals, whose slope stays
         what it is where scores leave `target_bounds`, as predictions do; ``"huber"`` and
         ``"pseudo_huber"`` go on as straight lines beyond `width`; ``"quantile"`` is the pinball
         loss of `quantile`; ``"poisson"`` is the deviance of counts whose logarithm is linear,
-        cut where rates exceed the upper bound.""",
+        cut where rates exceed the upper bound. An object of a class of `skdp.losses`, or of one of
+        your own, takes residuals in units of half the target's range.""",
         default="squared_error",
     )
     width: float | Auto = parameter(
@@ -279,7 +281,8 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, _LOSSES)
+        self._check_loss(RealLoss, *_LOSSES)
+        refuse_rates(self._given_loss)
         check_real("quantile", self.quantile, above=0.0, below=1.0)
         if self.max_grad_norm == "adaptive":
             raise ValueError("max_grad_norm='adaptive' is of networks only.")
@@ -290,6 +293,8 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
             )
 
     def _part_loss(self) -> Loss:
+        if self._given_loss is not None:
+            return self._given_loss
         if self.loss == "squared_error":
             return ClippedSquaredLoss()
         if self.loss == "poisson":

@@ -17,13 +17,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer, MinMaxScaler
 
 from skdp.accounting.privacy_spent import PrivacySpent
-from skdp.base.parameters import check_integer, check_real, parameter, released
+from skdp.base.parameters import HingeLoss, check_integer, check_real, parameter, released
 from skdp.base.scikit_learn import ClassifierMixin, responds
 from skdp.estimators._base import PrivateModel
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import PrivateFit
 from skdp.losses import LogisticLoss, OneVsRestLoss, SmoothedHingeLoss, SoftmaxLoss
-from skdp.losses.base import Loss
+from skdp.losses.base import Loss, MarginLoss
 from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.places import row_by_row
 
@@ -191,19 +191,27 @@ class LogisticMixin(PrivateClassifierMixin):
 
 
 class SmoothedHingeMixin(PrivateClassifierMixin):
-    """The smoothed hinge loss of the private support vector classifiers."""
+    """The smoothed hinge loss of the private support vector classifiers, or a given one."""
 
+    loss: HingeLoss | MarginLoss = parameter(
+        '"hinge" or object',
+        """Loss of the margin: ``"hinge"`` is smoothed over `half_width`. An object of a class of
+        `skdp.losses`, such as ``LogisticLoss()``, or of one of your own takes its place, if it
+        has what the theorem needs; see ``docs/developing.md``.""",
+        default="hinge",
+    )
     half_width: float = parameter(
         "float",
         "Half-width h of the smoothed kink; the loss is ``1/(2h)``-smooth in the margin.",
         default=0.5,
     )
 
-    def _part_loss(self) -> SmoothedHingeLoss:
-        return SmoothedHingeLoss(half_width=float(self.half_width))
+    def _part_loss(self) -> Loss:
+        return self._given_loss or SmoothedHingeLoss(half_width=float(self.half_width))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._check_loss(MarginLoss, "hinge")
         check_real("half_width", self.half_width, at_least=1e-3, at_most=1e3)
 
 

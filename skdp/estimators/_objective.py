@@ -81,6 +81,9 @@ class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
     def _clip(self, model: LinearModel, numbers: PublicNumbers) -> float | None:
         """Return the largest gradient of a record in scaled units, or None for no clipping."""
         if self.max_grad_norm == "auto":
+            part = model.part_loss.unweighted
+            if not (part.convex and part.slope_sign == -1):  # whose slopes are not cut
+                return None
             return default_objective_clip(model, numbers)
         return self._choose("max_grad_norm", model.units.feature)
 

@@ -8,14 +8,24 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skdp.accounting.privacy_spent import PrivacySpent
-from skdp.base.parameters import Auto, check_bounds, check_integer, check_real, parameter, released
+from skdp.base.parameters import (
+    Auto,
+    ResidualLoss,
+    check_bounds,
+    check_integer,
+    check_real,
+    parameter,
+    released,
+)
 from skdp.base.scikit_learn import RegressorMixin
 from skdp.estimators._base import PrivateModel
 from skdp.estimators._noisy_gradient import GrpuaLinearModel
 from skdp.estimators._objective import ObjectiveModel
 from skdp.estimators._opera import OperaModel
 from skdp.estimators.labels import read_numbers
-from skdp.losses import HuberLoss
+from skdp.losses import HuberLoss, PoissonLoss
+from skdp.losses.base import Loss
+from skdp.losses.real import RealLoss
 from skdp.reporting.leaks import WarnsOfScores
 from skdp.tables.places import row_by_row
 
@@ -155,15 +165,36 @@ class LossRegressorMixin(PrivateRegressorMixin):
 
 
 class HuberMixin(LossRegressorMixin):
-    """Regressors that minimise the Huber loss."""
+    """Regressors that minimise the Huber loss, or a given one."""
+
+    loss: ResidualLoss | RealLoss = parameter(
+        '"huber" or object',
+        """Loss of a residual: ``"huber"`` has the given `width`. An object of a class of
+        `skdp.losses`, such as ``PseudoHuberLoss(0.25)``, or of one of your own takes its place, if
+        it has what the theorem needs. Targets are scaled to [-1, 1] for it.""",
+        default="huber",
+    )
 
     _added_texts: ClassVar[dict[str, str]] = {
         "alpha": "It is ``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` beside the "
         "mean loss, with the target in units of half its range.",
     }
 
-    def _part_loss(self) -> HuberLoss:
-        return HuberLoss(self._width)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_loss(RealLoss, "huber")
+        refuse_rates(self._given_loss)
+
+    def _part_loss(self) -> Loss:
+        return self._given_loss or HuberLoss(self._width)
+
+
+def refuse_rates(loss: Loss | None) -> None:
+    """Refuse an object whose scores are logarithms, which predictions would not know."""
+    if isinstance(loss, PoissonLoss):
+        raise ValueError(
+            "Scores of PoissonLoss are logarithms: give DPSGDRegressor loss='poisson'."
+        )
 
 
 def scale_of(bounds: tuple[float, float]) -> tuple[float, float]:

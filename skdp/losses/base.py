@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NoReturn
 
@@ -16,6 +16,8 @@ from scipy.special import expit, lambertw
 _EXCESS = 1e-8
 # Cells have the width of a rounding by then; whatever their number, they bound the supremum.
 _HALVINGS = 100
+# Margins at which slopes are looked for.
+_FARTHEST = 1e9
 # Covers the rounding of exp, sin and cos in the evaluation of a bound.
 ROUND_UP = 1.0 + 1e-14
 
@@ -73,6 +75,9 @@ class Loss(ABC):
         raise AttributeError(
             f"{type(self).__name__}.{name} cannot be set: sensitivities rest on it."
         )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"  # in records: of those without parameters
 
     @property
     @abstractmethod
@@ -215,9 +220,12 @@ class ScoreLoss(Loss):
     def curvature(self) -> float:
         """Lipschitz constant of the derivative; infinite if there is none."""
 
-    @abstractmethod
-    def _product_bound(self) -> float:
-        """Return the supremum kappa of ``-s * derivative(s)`` over all scores and targets."""
+    def product_bound(self) -> float:
+        """Return a bound kappa on ``-s * derivative(s)`` over all scores and targets.
+
+        A finite one makes bounds on minimisers smaller.
+        """
+        return math.inf
 
     def lipschitz(self, row_norm: float) -> float:
         """Return a bound on the norm of one record's gradient, for rows of norm <= ``row_norm``."""
@@ -232,7 +240,7 @@ class ScoreLoss(Loss):
 
         There penalty ||w||^2 = mean(-s l'(s)) <= kappa, and penalty ||w|| <= L.
         """
-        return norm_of_minimiser(self._product_bound(), self.lipschitz(row_norm), penalty)
+        return norm_of_minimiser(self.product_bound(), self.lipschitz(row_norm), penalty)
 
 
 class MarginLoss(ScoreLoss):
@@ -250,9 +258,18 @@ class MarginLoss(ScoreLoss):
     def slope_sign(self) -> int:
         """-1 for a loss that never rises, 1 for one that never falls, 0 for any other."""
 
-    @abstractmethod
     def margin_of_slope(self, slopes: ArrayLike) -> NDArray[np.float64]:
-        """Return the margin at which the derivative is minus each of the positive ``slopes``."""
+        """Return the margin at which the derivative is minus each of the positive ``slopes``.
+
+        This halves an interval, for losses that never rise; a formula is faster.
+        """
+        wanted = np.asarray(slopes, dtype=np.float64)
+        low, high = np.full(wanted.shape, -_FARTHEST), np.full(wanted.shape, _FARTHEST)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            steep = -self.derivative(middle) > wanted
+            low, high = np.where(steep, middle, low), np.where(steep, high, middle)
+        return 0.5 * (low + high)
 
     def value(self, margins: ArrayLike) -> NDArray[np.float64]:
         """Return the loss at each margin, in float64."""
@@ -269,3 +286,84 @@ class MarginLoss(ScoreLoss):
     def largest_curvature(self, cap: float) -> float:
         """Bound the second derivative where the slope is at most ``cap``, in (0, largest_slope]."""
         return self.curvature
+
+
+# Public scores and targets at which the facts of a loss are tried.
+_SCORES = np.concatenate([np.linspace(-12.0, 12.0, 4801), [-1e4, -300.0, -40.0, 40.0, 300.0, 1e4]])
+_TARGETS = np.linspace(-1.0, 1.0, 5)
+_TOLERANCE = 1e-7
+
+
+def check_loss(loss: Any, kind: Any) -> None:
+    """Refuse a loss of another kind, without a kernel, or whose functions exceed its facts."""
+    name = type(loss).__name__
+    if not isinstance(loss, kind):
+        raise TypeError(f"loss must be an object of a class of {kind.__name__}, got {name}.")
+    functions, _ = kernel_arguments(loss)
+    itself = loss.part is loss and loss.unweighted is loss and loss.kernel_loss is loss
+    if not (itself and loss.clip == math.inf and loss.heaviest == 1.0):
+        raise TypeError(f"{name} clips or weighs records, or stands for another loss: give that.")
+    margins = loss.target_kind == "signs"
+    if margins != issubclass(kind, MarginLoss) or margins != (functions.family == "margin"):
+        raise TypeError(
+            f"{name} is no loss of {'margins' if issubclass(kind, MarginLoss) else 'numbers'}: "
+            f"target_kind={loss.target_kind!r}, its functions are of a {functions.family}."
+        )
+    if not margins and loss.largest_target < 1.0:
+        raise ValueError(f"{name} takes targets up to {loss.largest_target:g}; 1 is needed.")
+    if type(loss).__module__.startswith("skdp."):
+        return
+    slopes, curvatures = (
+        np.stack([evaluate(loss, order, _SCORES, t) for t in ((1.0,) if margins else _TARGETS)])
+        for order in (1, 2)
+    )
+    for fact, wrong in _exceeded(loss, slopes, curvatures):
+        if np.any(wrong):
+            at = _SCORES[np.argwhere(np.atleast_2d(wrong))[0][-1]]
+            where = f"; at {at:g}, for one, it is not so" if np.ndim(wrong) else ""
+            raise ValueError(f"{name} states {fact}, which its functions exceed{where}.")
+
+
+def _exceeded(
+    loss: Any, slopes: NDArray[np.float64], curvatures: NDArray[np.float64]
+) -> Iterator[tuple[str, Any]]:
+    """Yield what is stated, and whether it is exceeded at each of the scores."""
+    most, bend, sign = loss.largest_slope, loss.curvature, loss.slope_sign
+    sizes, slack = np.abs(slopes), 1.0 + _TOLERANCE
+    steps = np.diff(slopes, axis=1, prepend=slopes[:, :1])
+    # Scores are in order up to the last, which lie beyond both ends.
+    steps[:, -6:] = 0.0
+    runs = np.diff(_SCORES, prepend=_SCORES[0] - 1.0)
+    yield f"largest_slope={most:g}", ~(sizes <= most * slack)
+    yield f"slope_sign={sign}", (slopes * sign < -_TOLERANCE) if sign else False
+    yield f"curvature={bend:g}", ~(np.maximum(curvatures, steps / runs) <= bend * slack)
+    if loss.convex:
+        yield "convex=True", np.minimum(curvatures, steps) < -_TOLERANCE
+    else:
+        yield f"curvature={bend:g}", ~(np.maximum(-curvatures, -steps / runs) <= bend * slack)
+    products = -_SCORES * slopes
+    yield "product_bound", ~(products <= loss.product_bound() * slack + _TOLERANCE)
+    spans = slopes.max(axis=1) - slopes.min(axis=1)
+    yield f"opposite={loss.opposite:g}", np.max(spans) > (1.0 + loss.opposite) * most * slack
+    if loss.slope_law == "logistic":
+        yield "slope_law='logistic'", ~(curvatures <= sizes * (1.0 - sizes) + _TOLERANCE)
+    elif loss.slope_law == "known-sign":
+        yield "slope_law='known-sign'", sign == 0
+    for norm in (0.5, 2.0):
+        yield "lipschitz", ~(norm * sizes <= loss.lipschitz(norm) * slack)
+        yield "smoothness", ~(norm * norm * curvatures <= loss.smoothness(norm) * slack)
+        for penalty in (0.01, 1.0) if loss.convex else ():
+            # The minimiser of one record's loss lies beyond scores that the loss still pulls on.
+            pulled = np.abs(_SCORES) * penalty / norm**2 <= -np.sign(_SCORES) * slopes
+            far = np.abs(_SCORES) / norm * pulled
+            yield "minimiser_norm_bound", ~(far <= loss.minimiser_norm_bound(norm, penalty) * slack)
+        # One record at the end of a ball, and another: slopes at the scores that these reach.
+        for ball in (0.5, 5.0):
+            near = np.abs(_SCORES) <= ball * norm
+            reached = norm * sizes[:, near]
+            yield "zero_out_gap", ~(reached.max() <= loss.zero_out_gap(norm, ball) * slack)
+            moved = _SCORES[near] / ball * slopes[:, near]  # by rows along the weights
+            yield "gradient_gap", ~(np.ptp(moved) <= loss.gradient_gap(norm, ball) * slack)
+    for cap in (0.1 * most, 0.5 * most) if isinstance(loss, MarginLoss) else ():
+        bent = np.where(sizes <= cap, curvatures, 0.0)
+        yield "largest_curvature", ~(bent <= loss.largest_curvature(cap) * slack)

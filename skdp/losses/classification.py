@@ -73,7 +73,8 @@ class LogisticLoss(MarginLoss):
         """Return ``log((1 - s) / s)`` of each slope s; minus infinity for 1."""
         return -logit(np.asarray(slopes, dtype=np.float64))
 
-    def _product_bound(self) -> float:
+    def product_bound(self) -> float:
+        """Return kappa."""
         # m sigmoid(-m) is largest, and equal to W_0(1/e), at m = 1 + W_0(1/e).
         return lambert_over_e(1.0)
 
@@ -134,7 +135,8 @@ class SmoothedHingeLoss(MarginLoss):
             width *= 2.0
         return tuple(reversed(wider))
 
-    def _product_bound(self) -> float:
+    def product_bound(self) -> float:
+        """Return kappa."""
         # -u H'(u) rises up to u = 1 - h and is the parabola u (1 + h - u) / 2h after it.
         if 3.0 * self.half_width >= 1.0:
             return (1.0 + self.half_width) ** 2 / (8.0 * self.half_width)

@@ -32,7 +32,8 @@ class _ResidualLoss(RealLoss):
 
     _root: float = 0.0
 
-    def _product_bound(self) -> float:
+    def product_bound(self) -> float:
+        """Return kappa."""
         # At scores between 0 and a target of size y; slopes are at most L, and the curvature times
         # the distance from the root.
         most, y = self.largest_slope, 1.0 + self._root
@@ -190,6 +191,7 @@ class PoissonLoss(RealLoss):
 
     scalar_functions = functions_named("POISSON")
 
-    def _product_bound(self) -> float:
+    def product_bound(self) -> float:
+        """Return kappa."""
         # Of a count of 0, at the score -1; of others less, at scores above 0 up to .2044.
         return math.exp(-1.0) * ROUND_UP

@@ -193,7 +193,8 @@ def _calibration_point(
 ) -> tuple[float, Figure]:
     """Return the mean score and the share of positives of a cell, given by 0 and 1 for bins.
 
-    The interval holds the share, and its distance from the mean score: noise moves that too.
+    The interval holds the share, and its distance from the mean score as far as noise moves that:
+    where in their bins scores lie is not in it.
     """
     counts, covariance = table.counts.ravel(), table.covariance
     within, inside = np.tile(cell, 2), np.concatenate([np.zeros_like(cell), cell])

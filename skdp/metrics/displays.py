@@ -313,9 +313,9 @@ class PrivateMetricFrame:
         columns = [(name, part) for name in self._metrics for part in ("value", "low", "high")]
         cells = [
             [cell for figure in row.values() for cell in (float(figure), *figure.interval)]
-            for row in rows.values()
+            for _, row in rows
         ]
-        return DataFrame(cells, list(rows), MultiIndex.from_tuples(columns))
+        return DataFrame(cells, [key for key, _ in rows], MultiIndex.from_tuples(columns))
 
     def __repr__(self) -> str:
         lines = self._lines()
@@ -328,14 +328,12 @@ class PrivateMetricFrame:
 
     def _lines(self) -> list[list[str]]:
         names = ["", *self._metrics]
-        return [names, *([str(key), *map(repr, row.values())] for key, row in self._rows().items())]
+        return [names, *([str(key), *map(repr, row.values())] for key, row in self._rows())]
 
-    def _rows(self) -> dict[Hashable, dict[str, Figure]]:
-        gaps: dict[Hashable, dict[str, Figure]] = {
-            "largest difference": self.difference(),
-            "smallest ratio": self.ratio(),
-        }
-        return {**self.by_group, "overall": self.overall, **gaps}
+    def _rows(self) -> list[tuple[Hashable, dict[str, Figure]]]:
+        """Return rows by name; a group may be called as the ones below are."""
+        gaps = ("largest difference", self.difference()), ("smallest ratio", self.ratio())
+        return [*self.by_group.items(), ("overall", self.overall), *gaps]
 
     def _of(self, part: PrivateEvaluationResult | PrivateRegressionResult) -> dict[str, Figure]:
         return {name: getattr(part, name) for name in self._metrics}

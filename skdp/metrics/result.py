@@ -332,6 +332,9 @@ class PrivateEvaluationResult(EvaluationRecord):
     def calibration_curve(self, *, largest_width: float = 0.2) -> list[Point]:
         """Return the mean probability and the share of positives in at most ten cells.
 
+        The interval is for the share. The mean is known to half a bin, so that scores of few values
+        may seem off the diagonal by as much: name them in `score_values`.
+
         Parameters
         ----------
         largest_width : float, default=0.2

@@ -22,6 +22,7 @@ from skdp.base.pipelines import (
     takes_ids,
     walk,
 )
+from skdp.base.scikit_learn import lacks_a_plan
 from skdp.budget.planning import ask_plan
 from skdp.exceptions import BudgetExceededError, CalibrationError, SkdpError
 from skdp.reporting.steps import classify_step
@@ -147,7 +148,9 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
         where = f"Step {name!r} of the estimator" if name else "The estimator"
         if verdict.kind == "leaking":
             raise ValueError(
-                f"{where}, {type(part).__name__}, is not private: {verdict.reason}. "
+                f"{where}, {type(part).__name__}, "
+                f"{'cannot be planned for' if lacks_a_plan(part) else 'is not private'}: "
+                f"{verdict.reason}. "
                 f"Remedy: {verdict.remedy}."
             )
         if verdict.kind == "private":

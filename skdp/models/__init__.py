@@ -1,4 +1,7 @@
-"""Models: what a plan trains. Plans and defaults know the protocol alone."""
+"""Models: what a plan trains. Plans and defaults know the protocol alone.
+
+Names here are outside the promise of ``docs/policy.md``: they may change in any version.
+"""
 
 from skdp.models.linear import LinearModel, LinearProblem, VariationalModel, VariationalProblem
 from skdp.models.network import NetworkModel, NetworkProblem, network_scores

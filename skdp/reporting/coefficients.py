@@ -101,9 +101,10 @@ def coefficient_intervals(
         A dictionary of columns, which prints: "name", "column", "level" and "step" say what
         changes; "value", "std_error", "low" and "high"; "is_reference". The last three numbers are
         NaN where coefficients are not estimable: the least eigenvalue of the noisy second moments
-        is below what noise alone would show. `reason` says why, and what would change it. Flags of
-        missing and unknown cells that are too rare for that are left out; such cells then count
-        as cells that are ignored.
+        is below what noise alone would show. `reason` says why, and what would change it, and
+        whether the fit may have cut rows, which biases coefficients. Flags of missing and unknown
+        cells that are too rare for that are left out; such cells then count as cells that are
+        ignored.
 
     Raises
     ------
@@ -168,7 +169,24 @@ def coefficient_intervals(
         confidence=level,
         target=target,
         intercept_at=at,
-        reason=" ".join(filter(None, [_about_rare(meaning, rare), linear._why_not_estimable()])),
+        reason=" ".join(filter(None, _reasons(linear, meaning, rare))),
+    )
+
+
+def _reasons(linear: Any, meaning: Any, rare: list[int]) -> list[str]:
+    """Say what intervals do not count, and why there are none."""
+    return [_about_rare(meaning, rare), _about_cut(linear, meaning), linear._why_not_estimable()]
+
+
+def _about_cut(linear: Any, meaning: Any) -> str:
+    """Say that rows may have been cut: the schema admits longer ones, whatever the table has."""
+    norm, longest = linear._units.data_norm, 0.0 if meaning is None else meaning.longest
+    if longest <= norm * (1.0 + 1e-9):
+        return ""
+    return (
+        f"Rows of norms up to {longest:.4g} are possible, and the fit cuts them to {norm:.4g}: "
+        "coefficients of rows that were cut are biased, and their intervals do not cover. Fit "
+        "without clip_norm or data_norm for some that do."
     )
 
 

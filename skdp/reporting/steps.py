@@ -16,7 +16,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
-from skdp.base.scikit_learn import is_private
+from skdp.base.scikit_learn import ADD_A_PLAN, is_private, lacks_a_plan
 
 _ROWS = 12
 # Functions may be slow, and every candidate of a search asks again.
@@ -241,6 +241,10 @@ def classify_step(step: Any) -> StepVerdict:
     if is_private(step):
         reason = "its fit is a differentially private release"
         return StepVerdict("private", reason, assumption=private_claim(step))
+    if lacks_a_plan(step):
+        return StepVerdict(
+            "leaking", "it has no method privacy_plan to ask for a price", ADD_A_PLAN
+        )
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
             granted = getattr(step, "_takes_for_granted", "")

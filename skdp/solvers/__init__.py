@@ -1,4 +1,7 @@
-"""Compiled solvers of regularised empirical risk; they know nothing of privacy or budgets."""
+"""Compiled solvers of regularised empirical risk; they know nothing of privacy or budgets.
+
+Names here are outside the promise of ``docs/policy.md``: they may change in any version.
+"""
 
 from skdp.solvers.gradients import sum_expected_gradients, sum_gradients
 from skdp.solvers.layer_sums import Layers, LayerSums, wide_sums

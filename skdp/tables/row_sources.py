@@ -6,10 +6,6 @@ Sums over rows take blocks in order, one at a time, so that no more than a block
 from __future__ import annotations
 
 import mmap
-import os
-import shutil
-import tempfile
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -21,14 +17,13 @@ from scipy import sparse
 
 from skdp.exceptions import RowsChangedError
 from skdp.running import shown_in_percent
+from skdp.tables._kept_rows import KeptRows
 from skdp.tables.digests import Digester
 
 # Memory for the rows of one block, and up to which size a file is one that is used where it lies.
 BLOCK_BYTES, WHOLE_BYTES = 1 << 25, 1 << 30
 # Fewest rows of a block: bounds on the rounding of sums count so many sums of blocks at most.
 FEWEST_ROWS = 1 << 10
-# The pass over encoded rows that keeps them: predictions take one, fits at least three.
-_WORTH_KEEPING, _NOT_NOW = 2, -1
 
 Index = NDArray[np.int64]
 
@@ -66,6 +61,11 @@ class BlockTable(ABC):
             self._source.check_rows()
         elif self._seen is not None and self._digest_rows(self._seen[0]) != self._seen[1]:
             raise RowsChangedError()
+
+    def check_stamps(self) -> None:
+        """Refuse rows whose files say that they have changed, without reading them."""
+        if self._source is not None:
+            self._source.check_stamps()
 
     def _digest_rows(self, digester: Digester) -> bytes:
         return digester.digest(b"".join(digester.digest(block) for _, _, block in self.blocks()))
@@ -224,13 +224,16 @@ class EncodedRows(RowSource):
         self.own_bytes = 0.0 if self.is_sparse else float(few.shape[1] * self.dtype.itemsize)
         self.row_bytes = source.row_bytes + (self.own_bytes or source.row_bytes)
         # What is made of rows that are kept is made of them again.
-        self._kept = _KeptRows(None if self.is_sparse else source.folder, self.shape, self.dtype)
+        folder = None if self.is_sparse else source.folder
+        self._kept = KeptRows(folder, self.shape, self.dtype, MappedRows)
 
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop``."""
         if start >= stop:
             return self._none
         if self._kept.rows is not None:
+            if start == 0:
+                self.check_stamps()
             return self._kept.rows.read(start, stop)
         rows = self._made(self._source.read(start, stop))
         self._kept.offer(start, rows)
@@ -239,6 +242,7 @@ class EncodedRows(RowSource):
     def chosen(self, index: Index) -> Iterator[Any]:
         """Yield the rows of ascending numbers; no others are encoded if that changes no bit."""
         if self._kept.rows is not None:
+            self.check_stamps()
             return self._kept.rows.chosen(index)
         if not self.alone:
             return super().chosen(index)
@@ -247,56 +251,6 @@ class EncodedRows(RowSource):
     def _made(self, block: Any) -> Any:
         rows = self._encode(block)
         return rows if self.is_sparse else np.ascontiguousarray(rows, self.dtype)
-
-
-class _KeptRows:
-    """Rows of a second pass, in a file without a name, so that later passes need not make them.
-
-    The file lies beside those that the rows are made of, whose protection it shares, or where
-    `SKDP_SCRATCH` says; it goes with the rows or the process. Copies keep rows of their own.
-    """
-
-    def __init__(self, folder: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-        self._given = folder, shape, dtype
-        self._lock, self._passes, self._end = threading.Lock(), 0, _NOT_NOW
-        self._file: Any = None
-        self._process = 0
-        self.rows: MappedRows | None = None  # once all are there
-
-    def __reduce__(self) -> Any:
-        return type(self), self._given
-
-    def offer(self, start: int, block: NDArray[Any]) -> None:
-        """Take a block of rows that were made, if it is the next that is wanted."""
-        with self._lock:
-            if start == 0 and self.rows is None:
-                self._passes += 1
-                self._end = 0 if self._passes >= _WORTH_KEEPING else _NOT_NOW
-            if start != self._end or (start and self._process != os.getpid()):
-                return  # a forked process would write into its parent's file
-            try:
-                self._write(block)
-            except OSError:  # no room, or no leave to write
-                self._end, self._passes = _NOT_NOW, -(1 << 60)
-            except BaseException:
-                self._end = _NOT_NOW
-                raise
-
-    def _write(self, block: NDArray[Any]) -> None:
-        folder, shape, dtype = self._given
-        if self._end == 0:
-            folder = os.environ.get("SKDP_SCRATCH", folder)
-            size = shape[0] * shape[1] * dtype.itemsize
-            if not size or folder in (None, "", "0") or shutil.disk_usage(folder).free < 2 * size:
-                raise OSError
-            # What is in a buffer would be written by forked processes once more.
-            self._file, self._process = tempfile.TemporaryFile(buffering=0, dir=folder), os.getpid()
-        if self._file.write(block.data) < block.nbytes:
-            raise OSError
-        self._end += len(block)
-        if self._end == shape[0]:
-            self.rows = MappedRows(np.memmap(self._file, dtype, "r", shape=shape))
-            self._end = _NOT_NOW
 
 
 class ChosenRows(RowSource):

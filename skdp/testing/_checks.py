@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 from unittest import SkipTest
 
@@ -17,7 +18,7 @@ from skdp.accounting import GaussianEvent, LaplaceEvent
 from skdp.accounting.accountants import resolve_accountant
 from skdp.accounting.events.base import leaf_counts
 from skdp.accounting.privacy_spent import DISCRETE_NOISE
-from skdp.base.pipelines import is_container
+from skdp.base.pipelines import is_container, walk
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms.discrete import LARGEST_STEP
 from skdp.mechanisms.trace import ReleaseTrace, TracedRelease
@@ -61,6 +62,44 @@ def check_the_budget_is_charged_once_and_in_full(case: Case) -> None:
 def _price(record: Any, event: Any) -> Any:
     accountant = resolve_accountant(record.accountant)(adjacency=record.adjacency)
     return accountant.compose(event).epsilon(record.delta)
+
+
+def check_the_plan_is_what_the_fit_charges(case: Case) -> None:
+    """Ask before, by public numbers alone, what the fit has then charged."""
+    fitted = case.run.fitted
+    by_itself = hasattr(fitted, "privacy_spent_")
+    steps = [case.prepare()] if by_itself else [step.estimator for step in walk(fitted)]
+    steps = [step for step in steps if by_itself or hasattr(step, "privacy_spent_")]
+    for step, spent in zip(steps, records(fitted), strict=True):
+        name = type(step).__name__
+        _insist(
+            callable(getattr(step, "privacy_plan", None)),
+            f"{name} has no method privacy_plan, by which searches and forecasts know what its fit "
+            "will charge: give it privacy_plan(n_samples, n_features), which returns that "
+            "PrivacySpent.",
+        )
+        columns = case.X.shape[1] if by_itself else step.n_features_in_
+        public = {"n_samples": len(case.X), "n_features": columns, "groups": False}
+        labels = 2 if case.y is None else len(set(np.asarray(case.y).tolist()))
+        asked, public = signature(step.privacy_plan).parameters, {"n_classes": labels, **public}
+        more = [key for key, own in asked.items() if own.default is own.empty and key not in public]
+        _insist(not more, f"privacy_plan of {name} asks for {more}, which no search knows.")
+        try:
+            plan = step.privacy_plan(**{name: public[name] for name in public if name in asked})
+        except (TypeError, ValueError) as error:
+            raise SkipTest(f"{name} cannot plan by the shape of a table alone: {error}") from error
+        one, other = ((each.epsilon, each.delta, each.adjacency) for each in (plan, spent))
+        _insist(
+            one[2] == other[2] and np.allclose(one[:2], other[:2], rtol=1e-9, atol=0.0),
+            f"privacy_plan of {name} says (epsilon, delta, adjacency) = {one}, the fit {other}: "
+            "let fit charge what privacy_plan returns.",
+        )
+        prices = [_price(spent, each.event) for each in (plan, spent)]
+        _insist(
+            plan.event == spent.event or np.allclose(prices[0], prices[1], rtol=1e-6),
+            f"privacy_plan of {name} names another event than the fit charges: {plan.event!r} in "
+            f"place of {spent.event!r}. Let fit charge what privacy_plan returns.",
+        )
 
 
 def check_the_charge_comes_before_the_rows(case: Case) -> None:
@@ -353,6 +392,7 @@ def check_errors_quote_no_value(case: Case) -> None:
 
 CHECKS = (
     check_the_budget_is_charged_once_and_in_full,
+    check_the_plan_is_what_the_fit_charges,
     check_the_charge_comes_before_the_rows,
     check_a_refused_charge_ends_the_fit,
     check_releases_move_by_no_more_than_they_declare,

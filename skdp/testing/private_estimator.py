@@ -55,7 +55,8 @@ def check_private_estimator(
     Notes
     -----
     The checks: the budget is charged once, in full, before rows are used or copied, and its refusal
-    ends the fit; replays on neighbours, in both relations if there is a parameter ``adjacency``,
+    ends the fit; the method ``privacy_plan`` names that charge from the shape alone; replays on
+    neighbours, in both relations if there is a parameter ``adjacency``,
     move no release by more than it declares; noise is of the declared law, never used twice, and
     the releases cost no more than is charged (for Gaussian and Laplace noise without sampling);
     under frozen noise nothing that is reached from the fitted object and nothing that is said aloud

@@ -34,7 +34,7 @@ from skdp.accounting import (
     UniformSampledEvent,
 )
 from skdp.accounting.accountants import accountants
-from skdp.accounting.analysis import _CARDS, ADJACENCIES, analysis_of
+from skdp.accounting.analysis import _CARDS, ADJACENCIES, Analysis, Domination, analysis_of
 from skdp.accounting.distributions import Laplace
 from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.arithmetic import float_up
@@ -240,6 +240,64 @@ def test_two_records_cost_no_less_than_one(event):
         return
     one, both = HiddenStateAccountant("add-remove"), HiddenStateAccountant("replace-one")
     assert both.compose(two).delta(0.3) >= one.compose(event).delta(0.3).lower * (1 - 1e-9)
+
+
+@dataclass(frozen=True)
+class HiddenNoiseEvent(Event):
+    """Costs no more than another release, and nothing else is proved of it."""
+
+    other: Event
+
+
+@pytest.fixture
+def hidden_noise(monkeypatch):
+    class HiddenNoise(Analysis):
+        def dominated_by(self):
+            return Domination(self.event.other)
+
+    monkeypatch.setitem(_CARDS, HiddenNoiseEvent, HiddenNoise)
+    analysis_of.cache_clear()
+    yield HiddenNoiseEvent
+    analysis_of.cache_clear()
+
+
+DOMINATING = [
+    GaussianEvent(2.0),
+    LaplaceEvent(3.0),
+    STEP,
+    PureDPEvent(0.7),
+    ApproxDPEvent(0.7, 1e-6),
+]
+
+
+@pytest.mark.parametrize("other", DOMINATING, ids=repr)
+@pytest.mark.parametrize("cls", accountants().values())
+def test_accountants_take_what_a_release_dominates(cls, other, hidden_noise):
+    for adjacency in ADJACENCIES:
+        event, delta = hidden_noise(other), 1e-4
+        assert cls(adjacency).supports(event) == cls(adjacency).supports(other)
+        if cls(adjacency).supports(other):
+            own, known = (cls(adjacency).compose(each, 3).epsilon(delta) for each in (event, other))
+            assert own.upper == pytest.approx(known.upper, rel=1e-9)
+            assert own.lower == 0.0, "the release may cost less than what dominates it"
+
+
+@pytest.mark.parametrize("composition", sorted({*COMPOSITIONS} - {"auto"}))
+def test_budgets_take_what_a_release_dominates(composition, hidden_noise):
+    budget = make_filter(composition, 10.0, 1e-4, "add-remove")
+    own, known = (
+        budget.price(Charge(event, 1.0, 1e-6), budget.nothing)
+        for event in (hidden_noise(GaussianEvent(5.0)), GaussianEvent(5.0))
+    )
+    assert own == known
+
+
+def test_compositions_that_dominate_are_left_to_one_accountant(hidden_noise):
+    event = hidden_noise(RepeatedEvent(GaussianEvent(5.0), 2))
+    assert HiddenStateAccountant().compose(event).epsilon(1e-5) > 0.0
+    assert not any(
+        cls().supports(event) for cls in accountants().values() if cls is not HiddenStateAccountant
+    )
 
 
 @pytest.mark.parametrize(("event", "adjacency"), CASES)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation, dp_event
 from dp_accounting.pld import PLDAccountant as TheirPLD
+from dp_accounting.rdp import RdpAccountant as TheirRDP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -28,7 +29,7 @@ from skdp.accounting import (
     UniformSampledEvent,
 )
 from skdp.accounting.distributions import Laplace, Normal
-from skdp.exceptions import UnsupportedEventError
+from skdp.exceptions import PrivacyWarning, UnsupportedEventError
 
 RELATIONS = {
     "add-remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -52,6 +53,31 @@ def test_both_accountants_agree(adjacency, theirs):
     expected = TheirPLD(RELATIONS[adjacency], 1e-3).compose(plan).get_epsilon(1e-5)
     ours = PLDAccountant(adjacency).compose(Event.from_dp_event(plan, adjacency))
     assert ours.epsilon(1e-5) == pytest.approx(expected, rel=3e-3)
+
+
+LOTS = UniformSampledEvent(10, 100, GaussianEvent(1.0))
+
+
+@pytest.mark.parametrize("event", [LOTS, RepeatedEvent(ComposedEvent((LOTS,)), 50)], ids=repr)
+def test_lots_of_a_fixed_size_are_not_priced_elsewhere_in_silence(event):
+    with pytest.warns(PrivacyWarning, match="No other one there prices lots of a fixed size"):
+        theirs = event.to_dp_event("replace-one")
+    accountant = TheirRDP(neighboring_relation=RELATIONS["replace-one"]).compose(theirs)
+    own = PLDAccountant("replace-one").compose(event).epsilon(1e-5)
+    assert accountant.get_epsilon(1e-5) < 0.5 * own.lower, "what is warned of"
+
+
+@pytest.mark.parametrize("event", [GaussianEvent(1.0), LaplaceEvent(2.0)], ids=repr)
+def test_bare_noise_names_the_accountant_that_is_right(event, recwarn):
+    event.to_dp_event("add-remove")
+    PoissonSampledEvent(0.1, event).to_dp_event("replace-one")
+    assert not recwarn.list
+    with pytest.warns(PrivacyWarning, match="or their PLDAccountant") as caught:
+        theirs = event.to_dp_event("replace-one")
+    assert caught[0].filename == __file__
+    accountant = TheirRDP(neighboring_relation=RELATIONS["replace-one"]).compose(theirs)
+    own = PLDAccountant("replace-one").compose(event).epsilon(1e-5)
+    assert accountant.get_epsilon(1e-5) < 0.8 * own.lower
 
 
 def test_zcdp_is_read_as_its_divergences():
@@ -90,6 +116,7 @@ def events(adjacency):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Under REPLACE_ONE")
 @settings(max_examples=25, deadline=None)
 @given(st.data(), st.sampled_from(sorted(RELATIONS)))
 def test_there_and_back(data, adjacency):

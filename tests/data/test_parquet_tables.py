@@ -364,7 +364,7 @@ def test_kept_rows_are_those_that_are_made(monkeypatch, stored):
     source = encoder.transform(X)
     for _ in range(4):
         np.testing.assert_array_equal(source.in_memory(), made)
-    assert source._kept.rows is None
+    assert source._kept.rows is None and source._kept._file is None  # which gives its room back
 
 
 def test_a_table_that_changes_is_refused_though_its_rows_are_kept(monkeypatch, stored, table):
@@ -377,6 +377,22 @@ def test_a_table_that_changes_is_refused_though_its_rows_are_kept(monkeypatch, s
     monkeypatch.setattr(OperaSVC, "_carry_out", change_first)
     with pytest.raises(RowsChangedError):
         SCHEMA.pipeline(OperaSVC(**PUBLIC)).fit(found)
+
+
+def test_kept_rows_of_a_table_that_changed_are_refused_before_a_charge(stored, table, tmp_path):
+    X, y = SCHEMA.split(stored(400))
+    rows = SCHEMA.preprocessor().fit(X).transform(X)
+    for _ in range(3):
+        rows.in_memory()
+    assert rows._kept.rows is not None
+    stored(400, table.take(np.arange(N)[::-1]))
+    with BudgetAccountant(8.0, 1e-4) as budget:
+        with pytest.raises(RowsChangedError):
+            OperaSVC(**PUBLIC, data_norm=SCHEMA.data_norm).fit(rows, y)
+        assert budget.spent() == (0.0, 0.0)
+    (tmp_path / "0.parquet").unlink()
+    with pytest.raises(RowsChangedError):
+        rows.take(np.array([1, 7]))
 
 
 def test_equal_ids_are_one_text_in_memory(table, stored):

@@ -12,16 +12,31 @@ import numpy as np
 import pytest
 from numba import njit, typeof
 from scipy import sparse
+from sklearn.base import clone
+from support import Untouchable, rows
 
+from skdp import (
+    DPSGDRegressor,
+    GrpuaHuberRegressor,
+    GrpuaSVC,
+    ObjectivePerturbationHuberRegressor,
+    ObjectivePerturbationSVC,
+    OperaHuberRegressor,
+    OperaSVC,
+)
+from skdp.budget import BudgetAccountant
 from skdp.losses import (
     ClippedLoss,
     LogisticLoss,
     OneVsRestLoss,
+    PoissonLoss,
+    PseudoHuberLoss,
+    QuantileLoss,
     SmoothedHingeLoss,
     SoftmaxLoss,
     scalar,
 )
-from skdp.losses.base import Loss, MarginLoss, kernel_arguments
+from skdp.losses.base import Loss, MarginLoss, check_loss, kernel_arguments
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.models import LinearModel
 from skdp.plans.carry_out import carry_out_noisy_gradient, carry_out_output_perturbation
@@ -31,6 +46,7 @@ from skdp.plans.gradient_perturbation import build_gradient_perturbation
 from skdp.plans.noisy_gradient import DPSGDChoices, GradientPerturbationChoices
 from skdp.plans.objective_perturbation import ObjectivePerturbationPlan, pure_objective_plan
 from skdp.plans.output_perturbation import OutputPerturbationPlan
+from skdp.reporting import privacy_statement
 from skdp.solvers import RegularisedObjective, Rows, sum_gradients
 
 FACTS = {"convex", "largest_slope", "slope_sign", "curvature"}
@@ -41,12 +57,6 @@ class Careless(MarginLoss):
 
     def smoothness(self, row_norm):
         return 3.0 * row_norm * row_norm
-
-    def margin_of_slope(self, slopes):
-        return np.asarray(slopes)
-
-    def _product_bound(self):
-        return 1.0
 
 
 class Steep(Careless):
@@ -398,3 +408,177 @@ def test_kernels_refuse_functions_with_functions_inside():
 
     with pytest.raises(TypeError, match="may not define functions"):
         _ = scalar.ScalarFunctions("margin", slope).tag
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def square_value(numbers, margin, target):
+    """Half a square behind the margin 1, a straight line beyond the margin 0."""
+    gap = max(1.0 - margin, 0.0)
+    near = min(gap, 1.0)
+    return near * (gap - 0.5 * near)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def square_slope(numbers, margin, target):
+    return -min(max(1.0 - margin, 0.0), 1.0)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def square_curvature(numbers, margin, target):
+    return 1.0 if 0.0 <= margin <= 1.0 else 0.0
+
+
+SQUARE = scalar.ScalarFunctions("margin", square_value, square_slope, square_curvature)
+
+
+class Huberised(MarginLoss):
+    """A loss of one's own, with no more than the facts that have no default."""
+
+    convex, largest_slope, slope_sign, curvature = True, 1.0, -1, 1.0
+
+    def scalar_functions(self):
+        return (SQUARE,)
+
+    def __repr__(self):
+        return "Huberised()"
+
+    def __eq__(self, other):
+        return type(other) is type(self)
+
+    __hash__ = object.__hash__
+
+
+SVCS = [OperaSVC, GrpuaSVC, ObjectivePerturbationSVC]
+REGRESSORS = [
+    *(OperaHuberRegressor, GrpuaHuberRegressor),
+    *(ObjectivePerturbationHuberRegressor, DPSGDRegressor),
+]
+NUMBER = {"target_bounds": (-1.0, 1.0)}
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("loss", [Huberised(), LogisticLoss()], ids=repr)
+@pytest.mark.parametrize("cls", SVCS)
+def test_estimators_take_a_loss_as_an_object(cls, loss, n_classes, adjacency):
+    X, y = rows(400, n_classes=n_classes)
+    budget = BudgetAccountant(9.0, 1e-4, adjacency=adjacency)
+    model = cls(8.0, 1e-5, data_norm=1.0, loss=loss, accountant=budget, adjacency=adjacency)
+    copy = clone(model)
+    assert copy.get_params()["loss"] == loss and repr(loss) in repr(copy)
+    planned = copy.privacy_plan(400, 4, n_classes)
+    fitted = pickle.loads(pickle.dumps(copy.fit(X, y)))
+    assert fitted.score(X, y) > 0.7
+    assert planned.event == fitted.privacy_spent_.event
+    words = " ".join(str(privacy_statement(fitted)).split())
+    assert f"the loss is {loss!r}" in words
+    assert ("taken at your word" in words) == isinstance(loss, Huberised)
+    assert budget.entries()[0]["parameters"]["loss"] == type(loss).__name__
+    assert cls().set_params(loss=loss).privacy_plan(400, 4).event is not None
+
+
+@pytest.mark.parametrize("loss", [PseudoHuberLoss(0.3), QuantileLoss(0.2, 0.6)], ids=repr)
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_regressors_take_one_too(cls, loss):
+    X, _ = rows(2000)
+    model = cls(8.0, 1e-5, data_norm=1.0, loss=loss, **NUMBER).fit(X, X[:, 0])
+    assert model.score(X, X[:, 0]) > 0.5
+    assert f"loss {loss!r}" in model.privacy_spent_.mechanism
+
+
+def test_the_loss_that_is_given_is_the_one_that_is_fitted():
+    X, y = rows(3000)
+    quiet = {"epsilon": 100.0, "delta": 1e-5, "data_norm": 1.0, "alpha": 0.1}
+    found = [
+        model.fit(X, y).coef_
+        for model in (
+            OperaSVC(**quiet, loss=SmoothedHingeLoss(0.3)),
+            OperaSVC(**quiet, half_width=0.3),
+            OperaSVC(**quiet, loss=Huberised()),
+        )
+    ]
+    assert np.linalg.norm(found[0] - found[1]) < 0.05 < np.linalg.norm(found[0] - found[2])
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (OperaSVC(loss="logistic"), "loss must be one of 'hinge', or an object"),
+        (OperaSVC(loss=LogisticLoss), "loss must be one of 'hinge', or an object"),
+        (OperaSVC(loss=HuberLoss(0.3)), "must be an object of a class of MarginLoss"),
+        (OperaSVC(loss=ClippedLoss(LogisticLoss(), 0.1)), "of a class of MarginLoss"),
+        (OperaSVC(loss=Tripled()), "Tripled has no compiled kernel"),
+        (OperaHuberRegressor(loss=LogisticLoss(), **NUMBER), "of a class of RealLoss"),
+        (OperaHuberRegressor(loss=PoissonLoss(), **NUMBER), "are logarithms"),
+        (DPSGDRegressor(loss="hinge", **NUMBER), "loss must be one of 'squared_error'"),
+    ],
+)
+def test_what_no_theorem_covers_is_refused_by_name(model, words):
+    X, y = rows(60)
+    with pytest.raises((TypeError, ValueError), match=words):
+        model.set_params(accountant=Untouchable()).fit(X, y)
+
+
+LIES = {
+    "largest_slope": 0.5,
+    "curvature": 0.5,
+    "slope_sign": 1,
+    "opposite": -0.5,
+    "slope_law": "logistic",
+    "product_bound": lambda self: 0.01,
+    "lipschitz": lambda self, norm: 0.1,
+    "smoothness": lambda self, norm: 0.1,
+    "minimiser_norm_bound": lambda self, norm, penalty: 0.1,
+    "zero_out_gap": lambda self, norm, weights=None: 0.1,
+    "gradient_gap": lambda self, norm, weights=None: 0.1,
+    "largest_curvature": lambda self, cap: 0.1,
+}
+
+
+@pytest.mark.parametrize("fact", LIES)
+def test_facts_that_the_functions_exceed_are_found(fact):
+    given = {name: vars(Huberised)[name] for name in (*FACTS, "scalar_functions")}
+    lie = type("Lie", (MarginLoss,), {**given, fact: LIES[fact]})()
+    X, y = rows(60)
+    with pytest.raises(ValueError, match=f"Lie states {fact}.*which its functions exceed"):
+        ObjectivePerturbationSVC(loss=lie, accountant=Untouchable()).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"clip": 0.1},
+        {"heaviest": 0.5},
+        {"target_kind": "real"},
+        {"part": LogisticLoss()},
+        {"scalar_functions": lambda self: (HUBER, 0.3)},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_loss_stands_for_itself_alone(changed):
+    given = {name: vars(Huberised)[name] for name in (*FACTS, "scalar_functions")}
+    other = type("Other", (MarginLoss,), {**given, **changed})()
+    with pytest.raises(TypeError, match=r"Other (clips or weighs|is no loss of margins)"):
+        OperaSVC(loss=other).privacy_plan(60, 4)
+
+
+def test_facts_of_shipped_losses_pass_the_same_check(monkeypatch):
+    shipped = (LogisticLoss(), SmoothedHingeLoss(0.01), PseudoHuberLoss(0.2), PoissonLoss())
+    for loss in (*shipped, QuantileLoss(0.1, 0.7)):
+        monkeypatch.setattr(type(loss), "__module__", "elsewhere")
+        check_loss(loss, type(loss))
+
+
+def test_a_slope_that_is_not_convex_is_found():
+    bent = replace(SQUARE, slope=njit(lambda numbers, margin, target: -1.0 / (1.0 + margin**2)))
+    given = {name: vars(Huberised)[name] for name in FACTS}
+    lie = type("Lie", (MarginLoss,), {**given, "scalar_functions": lambda self: (bent,)})()
+    with pytest.raises(ValueError, match="Lie states convex=True"):
+        OperaSVC(loss=lie).privacy_plan(60, 4)
+
+
+def test_margins_of_slopes_are_found_without_a_formula():
+    slopes = np.array([0.01, 0.5, 0.99])
+    for loss in (LogisticLoss(), SmoothedHingeLoss(0.3)):
+        found = MarginLoss.margin_of_slope(loss, slopes)
+        np.testing.assert_allclose(found, loss.margin_of_slope(slopes), atol=1e-7)

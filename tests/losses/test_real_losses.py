@@ -92,7 +92,7 @@ def test_constants_are_attained_and_never_exceeded(loss, exact):
     most = (1.0 + loss.opposite) * loss.largest_slope
     assert 0.99 * most <= width.max() <= most * rounding
     tight = 0.75 if isinstance(loss, PseudoHuberLoss) else 0.99  # below the Huber loss's slope
-    assert tight * loss._product_bound() <= (-slopes * t).max() <= loss._product_bound()
+    assert tight * loss.product_bound() <= (-slopes * t).max() <= loss.product_bound()
     assert loss.lipschitz(2.0) == 2.0 * loss.largest_slope
     assert loss.smoothness(2.0) == 4.0 * loss.curvature
     weighted = WeightedLoss(loss, 3.0)

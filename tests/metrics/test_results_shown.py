@@ -78,6 +78,8 @@ def test_tables_by_group_and_their_gaps():
     table = frame.to_frame()
     assert list(table.index) == ["f", "m", "overall", "largest difference", "smallest ratio"]
     assert tuple(table.loc["f", "accuracy"]) == (float(one), *one.interval)
+    named = replace(RESULT, tables=replace(RESULT.tables, subgroups=("f", "overall")))
+    assert list(PrivateMetricFrame(named).to_frame().index)[1:3] == ["overall", "overall"]
 
 
 def test_the_gap_without_noise_is_that_of_the_rows(monkeypatch):

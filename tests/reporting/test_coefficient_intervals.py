@@ -160,6 +160,28 @@ def test_variants_keep_names_units_and_levels():
         small.variant(features=["Age"])
 
 
+def test_a_variant_says_which_levels_it_takes_for_one():
+    """Beside a level that no row has, the way to intervals is to leave out it and the reference."""
+    frame, y, _ = table()
+    rare = CategoricalColumn("ward", ["A", "B", "C", "never"])
+    described = schema(rare, [COLUMNS[0], WARD])
+    model = described.pipeline(PrivateRidge(20.0, 1e-3, random_state=0)).fit(frame, y)
+    assert np.isnan(coefficient_intervals(model)["low"].astype(float)).all()
+    steps = {}
+    for name, kept in {"reference": ["B", "C"], "other": ["A", "B"]}.items():
+        last = model[-1].variant(features=["age", *(f"ward={level}" for level in kept)])
+        found = coefficient_intervals(last)
+        steps[name] = dict(zip(found["level"], found["step"], strict=True))
+        shown = dict(zip(found["level"], np.isfinite(found["low"]), strict=True))
+        assert shown["B"] and shown["C"] and shown["never"] == (name == "other")
+    against = {"B": "against A", "C": "against A"}
+    alike = {"A": "reference, in one with never", "never": "in one with A"}
+    assert steps["reference"] == {"": "", **alike, **against}
+    alike = {"C": "against A, in one with never", "never": "against A, in one with C"}
+    assert steps["other"] == {"": "", "A": "reference", "B": "against A", **alike}
+    assert "in one with" not in "".join(coefficient_intervals(model)["step"])
+
+
 def test_models_that_no_schema_told_are_told_afterwards():
     """In searches and plain pipelines; what predicts is then another estimate of the same."""
     frame, y, _ = table()
@@ -264,6 +286,22 @@ def test_what_noise_hides_has_a_reason_and_a_remedy():
         rows, y
     )
     assert "in A and in B and in C" in coefficient_intervals(bare).reason
+
+
+def test_what_may_have_been_cut_is_said():
+    """Public bounds say so; here all rows are cut, and no interval would hold."""
+    frame, y, _ = table()
+    columns = [COLUMNS[0], WARD]
+    described = schema(columns=columns)
+    ridge = PrivateRidge(20.0, 1e-3, random_state=0)
+    whole = coefficient_intervals(described.pipeline(ridge).fit(frame, y))
+    assert whole.reason == "" and np.isfinite(whole["low"].astype(float)).all()
+    short = described.replace(clip_norm=0.8).pipeline(ridge).fit(frame, y)
+    ridge = PrivateRidge(20.0, 1e-3, target_bounds=(-10.0, 30.0), data_norm=0.8)
+    for model in (short, make_pipeline(described.preprocessor(), ridge).fit(frame, y)):
+        reason = coefficient_intervals(model).reason
+        assert reason.startswith(f"Rows of norms up to {described.data_norm:.4g} are possible")
+        assert "cuts them to 0.8" in reason
 
 
 def test_flags_that_no_cell_has_take_no_interval_away():

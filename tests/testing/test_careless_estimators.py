@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,6 +66,9 @@ class NoisyMean(TransformerMixin, BaseEstimator):
             seeded=is_seeded(self.random_state),
         )
 
+    def privacy_plan(self, n_samples, n_features):
+        return self.account()
+
     def charge(self, spent):
         if self.accountant is not None:
             self.accountant.reserve(spent)
@@ -116,6 +120,36 @@ class ChargesTwice(NoisyMean):
     def charge(self, spent):
         super().charge(spent)
         super().charge(spent)
+
+
+@fails("has no method privacy_plan")
+class HasNoPlan(NoisyMean):
+    privacy_plan = None
+
+
+@fails("privacy_plan of PlansLess says")
+class PlansLess(NoisyMean):
+    def privacy_plan(self, n_samples, n_features):
+        return replace(self.account(), epsilon=2.0)
+
+
+@fails("asks for ['n_words']")
+class AsksForMore(NoisyMean):
+    def privacy_plan(self, n_words):
+        return self.account()
+
+
+@fails("names another event")
+class PlansAnotherEvent(NoisyMean):
+    def privacy_plan(self, n_samples, n_features):
+        return replace(self.account(), event=GaussianEvent(2.0 * self.noise_multiplier))
+
+
+@fails("add-remove")
+class PlansForAnotherRelation(NoisyMean):
+    def privacy_plan(self, n_samples, n_features):
+        others = {"add-remove": "replace-one", "replace-one": "add-remove"}
+        return replace(self.account(), adjacency=others[self.relation])
 
 
 @fails("costs less than privacy_spent_")
@@ -593,7 +627,7 @@ class WithoutSeeds(CountsItsIterations):
 @pytest.mark.parametrize("cls", [ForgetsTheCharge, KeepsNoRecord, RefusesRows, HidesItsNoise])
 def test_what_fails_once_is_checked_to_the_end(cls):
     results = check_private_estimator(cls(), on_fail=None)
-    assert len(results) == 9
+    assert len(results) == 10
     assert any(CARELESS[cls] in str(r["exception"]) for r in results if r["status"] == "failed")
 
 

@@ -81,11 +81,18 @@ class Event(Described):
         adjacency : {"add-remove", "replace-one"}
             The relation that both are accounted under, as in `from_dp_event`.
 
+        Warns
+        -----
+        PrivacyWarning
+            Under replace-one, of noise that dp-accounting's ``RdpAccountant`` would price too low:
+            bare noise, for which its ``PLDAccountant`` is right, and samples of fixed size, for
+            which none of its accountants is.
+
         Examples
         --------
         >>> from skdp.accounting import GaussianEvent
-        >>> GaussianEvent(2.0).to_dp_event("replace-one")
-        GaussianDpEvent(noise_multiplier=4.0)
+        >>> GaussianEvent(2.0).to_dp_event("add-remove")
+        GaussianDpEvent(noise_multiplier=2.0)
         """
         return self._translate[1](self, adjacency)
 

@@ -139,6 +139,14 @@ class Meaning:
             found.append((rows.T @ rows, moved.T @ moved))
         return found
 
+    @functools.cached_property
+    def longest(self) -> float:
+        """Norm that some possible row has at least."""
+        parts = zip(self.parts, self._slices, strict=True)
+        rows = [self._rows(*pair) for pair in parts if len(_names(pair[0])) <= _WIDEST]
+        known = [row for row in rows if row is not None and len(row)]
+        return float(np.sqrt(sum(np.max(np.sum(row**2, axis=1)) for row in known)))
+
     def with_lines(self, names: Any) -> Meaning:
         """Return the meaning in which curves of columns of numbers are lines."""
         names = tuple(names) if np.ndim(names) == 1 else (names,)
@@ -179,7 +187,7 @@ class Meaning:
             slope = self._slope(part[0], where) / _of(self.scale, where) if lined else None
             own, at, word = _describe(part, reference.get(_title(part)), slope)
             chosen = np.isin(np.arange(where.start, where.stop), kept)
-            for effect in own:
+            for effect in _in_one(own, chosen) if chosen.any() else own:
                 weights = np.zeros(self.n_features)
                 weights[where] = effect.weights * _of(self.scale, where) * chosen
                 told = bool(chosen.any() if effect.flag is None else chosen[effect.flag])
@@ -348,6 +356,20 @@ def _missing(column: Any, at: Array, word: str) -> list[Effect]:
         title, row = f"{column.name} {name}", column.encode(_array(column, [cell]))[0]
         flag = column.feature_names().index(title)
         found.append(Effect(title, name, f"against {word}", row - at, flag=flag))
+    return found
+
+
+def _in_one(effects: list[Effect], chosen: Array) -> list[Effect]:
+    """Say which levels a variant cannot tell apart, since it has left out their features."""
+    kept = [tuple(effect.weights * chosen) for effect in effects]
+    found = []
+    for effect, own in zip(effects, kept, strict=True):
+        pairs = zip(effects, kept, strict=True)
+        alike = [e.level for e, each in pairs if each == own and e is not effect and e.flag is None]
+        if effect.level and effect.flag is None and alike:
+            step = [effect.step] if effect.is_reference or any(own) else []
+            effect = effect._replace(step=", ".join([*step, f"in one with {' and '.join(alike)}"]))
+        found.append(effect)
     return found
 
 
