@@ -261,7 +261,7 @@ def callers_of(release: Any) -> list[Caller]:
         called = object_of(frame)
         if called is release:  # which may be a private search
             continue
-        if str(frame.f_globals["__name__"]).startswith(_OWN_RUNS):
+        if str(frame.f_globals.get("__name__")).startswith(_OWN_RUNS):
             return []
         if called is None and frame.f_code.co_name in _SCORING:
             found.append(Caller(frame.f_code.co_name, has_ids=_has_ids(frame)))

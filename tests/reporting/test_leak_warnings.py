@@ -345,23 +345,6 @@ def test_a_review_reads_tables_wherever_they_lie(tmp_path):
     assert schema.review(dd.from_pandas(frame, npartitions=2)) == found
 
 
-def test_a_table_of_a_schema_is_known_as_well():
-    pd = pytest.importorskip("pandas")
-    schema = TableSchema([NumericColumn("age", 0, 120)], label=LabelColumn("ill", [0, 1]))
-    frame = pd.DataFrame({"age": np.linspace(0.0, 120.0, 200), "ill": np.tile([0, 1], 100)})
-    fitted = schema.pipeline(model(data_norm=None, classes=None)).fit(frame)
-    said = said_of(lambda: PrivateEvaluation().evaluate(fitted, frame))
-    assert len(said) == 1 and "was fitted on these rows" in said[0]
-    assert said_of(lambda: PrivateEvaluation().evaluate(fitted, frame.copy())) == []
-
-
-def told_of(fit):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        fit()
-    return [str(each.message) for each in found if issubclass(each.category, PrivacyWarning)]
-
-
 IDS = np.arange(len(X)) // 2
 
 
@@ -381,12 +364,12 @@ IDS = np.arange(len(X)) // 2
 )
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 def test_ids_that_do_not_reach_a_private_fit_are_warned_of_once(name, fit):
-    assert [text.startswith(f"{name}: it has ids") for text in told_of(fit)].count(True) == 1
+    assert [text.startswith(f"{name}: it has ids") for text in said_of(fit)].count(True) == 1
 
 
 def test_ids_that_reach_each_private_fit_are_not_warned_of():
     both = make_pipeline(DPStandardScaler(1.0, 1e-6, lower=-1, upper=1), model(data_norm=2.0))
-    told = told_of(
+    told = said_of(
         lambda: both.fit(X, Y, dpstandardscaler__groups=IDS, operalogisticregression__groups=IDS)
     )
     assert not [text for text in told if "it has ids" in text]
@@ -424,5 +407,15 @@ class Wrapper(BaseEstimator):
     ids=["derived", "wrapper"],
 )
 def test_estimators_of_users_hide_no_step_in_front(last):
-    told = told_of(lambda: make_pipeline(StandardScaler(), last).fit(X, Y))
+    told = said_of(lambda: make_pipeline(StandardScaler(), last).fit(X, Y))
     assert sum("(StandardScaler)" in text for text in told) == 1
+
+
+def test_a_table_of_a_schema_is_known_as_well():
+    pd = pytest.importorskip("pandas")
+    schema = TableSchema([NumericColumn("age", 0, 120)], label=LabelColumn("ill", [0, 1]))
+    frame = pd.DataFrame({"age": np.linspace(0.0, 120.0, 200), "ill": np.tile([0, 1], 100)})
+    fitted = schema.pipeline(model(data_norm=None, classes=None)).fit(frame)
+    said = said_of(lambda: PrivateEvaluation().evaluate(fitted, frame))
+    assert len(said) == 1 and "was fitted on these rows" in said[0]
+    assert said_of(lambda: PrivateEvaluation().evaluate(fitted, frame.copy())) == []
