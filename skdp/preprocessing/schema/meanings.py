@@ -361,14 +361,18 @@ def _missing(column: Any, at: Array, word: str) -> list[Effect]:
 
 def _in_one(effects: list[Effect], chosen: Array) -> list[Effect]:
     """Say which levels a variant cannot tell apart, since it has left out their features."""
-    kept = [tuple(effect.weights * chosen) for effect in effects]
+    levels: dict[bytes, list[str]] = {}
+    keys = [(effect.weights * chosen + 0.0).tobytes() for effect in effects]
+    for effect, key in zip(effects, keys, strict=True):
+        if effect.level and effect.flag is None:
+            levels.setdefault(key, []).append(effect.level)
     found = []
-    for effect, own in zip(effects, kept, strict=True):
-        pairs = zip(effects, kept, strict=True)
-        alike = [e.level for e, each in pairs if each == own and e is not effect and e.flag is None]
+    for effect, key in zip(effects, keys, strict=True):
+        alike = [level for level in levels.get(key, []) if level != effect.level]
         if effect.level and effect.flag is None and alike:
-            step = [effect.step] if effect.is_reference or any(own) else []
-            effect = effect._replace(step=", ".join([*step, f"in one with {' and '.join(alike)}"]))
+            told = effect.is_reference or (effect.weights * chosen).any()
+            words = [effect.step] * bool(told) + [f"in one with {' and '.join(alike)}"]
+            effect = effect._replace(step=", ".join(words))
         found.append(effect)
     return found
 
