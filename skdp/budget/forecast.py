@@ -20,7 +20,7 @@ from skdp.budget.refusals import (
     kind_of,
     largest_granted,
     refusal,
-    round_away,
+    round_down,
     share_of,
 )
 from skdp.budget.request import Request, pair_text
@@ -57,7 +57,7 @@ class Rehearsal:
         share = share_of(self.currency, before, needed, kind)
         if share is None or relations != {self.currency.adjacency}:
             return ""
-        return f" All fit with {pair_text(*map(round_away, share))} each."
+        return f" All fit with {pair_text(*round_down(share))} each."
 
 
 def rehearse(

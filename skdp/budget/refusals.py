@@ -29,7 +29,7 @@ Pair = tuple[float, float]
 
 _CLOSE = 1.003  # how near to each other the largest granted epsilon and a refused one are
 SMALLEST_SHARE = 1e-9  # of the budget's epsilon: less is of no use to a fit
-_DIGITS = 4  # in which a refusal writes what fits, rounded down
+_DIGITS = 4  # in which a refusal writes what fits, rounded down; `pair_text` has 3 of delta
 
 
 def largest_granted(
@@ -141,7 +141,7 @@ def _way_out(request: Request, asked: Pair, fits: Pair | None, relation: Adjacen
     """Say what still fits, and how to ask for it."""
     if fits is None:
         return "nothing of its kind fits any more: end here, or start a budget for other records."
-    epsilon, delta = shown = round_away(fits[0]), round_away(fits[1])
+    epsilon, delta = shown = round_down(fits)
     named = f"epsilon={epsilon:g}" + (f" and delta={delta:g}" if fits[1] != asked[1] else "")
     known = request.row["parameters"]
     told = f"{pair_text(*shown)} still fits"
@@ -155,7 +155,7 @@ def _way_out(request: Request, asked: Pair, fits: Pair | None, relation: Adjacen
         return f"{told}: set {named}.{more}"
     bare = request.row["epsilon"] is None and not about_relations(request, relation)
     if type(request.event) is GaussianEvent and bare and delta > 0.0:
-        least = round_away(gaussian_profile.sigma(epsilon, delta), ROUND_CEILING)
+        least = _round(gaussian_profile.sigma(epsilon, delta), ROUND_CEILING)
         return f"{told}: give noise_multiplier={least:g}."
     return f"{told}: ask for that."
 
@@ -185,9 +185,13 @@ def _left(limit: Fraction | None, used: Fraction) -> str:
     return "unlimited" if limit is None else f"{float(max(limit - used, Fraction(0))):.6g}"
 
 
-def round_away(value: float, way: str = ROUND_FLOOR) -> float:
-    """Return the next number on the safe side that is as short as refusals write it."""
-    return float(Context(prec=_DIGITS, rounding=way).create_decimal(repr(float(value))))
+def round_down(pair: Pair) -> Pair:
+    """Return a pair that is granted where another is, and as short as refusals write it."""
+    return _round(pair[0], ROUND_FLOOR), _round(pair[1], ROUND_FLOOR, 3)
+
+
+def _round(value: float, way: str, digits: int = _DIGITS) -> float:
+    return float(Context(prec=digits, rounding=way).create_decimal(repr(float(value))))
 
 
 class SearchFit(NamedTuple):

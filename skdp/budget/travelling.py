@@ -25,7 +25,8 @@ from skdp.exceptions import BudgetRequiredError
 _CARRIERS = (
     *("copy", "multiprocessing.reduction", "multiprocess.reduction", "joblib.pool"),
     *("loky.backend", "joblib.externals.loky.backend", "dask.local", "dask.multiprocessing"),
-    *("distributed.protocol", "ray", "mpi4py", "pyspark.serializers", "ipyparallel"),
+    *("distributed.protocol", "ray._private.serialization", "ray._common.serialization"),
+    *("mpi4py", "pyspark.serializers", "ipyparallel"),
 )
 # What lies between them and a `__getstate__`: picklers, and methods of what holds an estimator.
 _METHODS = ("__getstate__", "__reduce__", "__reduce_ex__")

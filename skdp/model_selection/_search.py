@@ -358,7 +358,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         met = bound >= _MET * design.epsilon
         return self._record_of(
             plan.event,
-            self._relation,
+            design.adjacency,
             _plan.mechanism(plan),
             _plan.assumptions(plan, self._scorer()),
             _plan.list_releases(plan),

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
+import skdp.tables._kept_rows as _kept_rows
 import skdp.tables.row_sources as row_sources
 from skdp import (
     DPSGDClassifier,
@@ -294,7 +295,7 @@ def count_passes(monkeypatch, model, found):
     with monkeypatch.context() as change:
         change.setattr(ParquetTable, "read", counted)
         note = lambda dir, **how: folders.append(dir) or make(dir=dir, **how)  # noqa: E731
-        change.setattr(row_sources.tempfile, "TemporaryFile", note)
+        change.setattr(_kept_rows.tempfile, "TemporaryFile", note)
         fitted = clone(model).fit(found)
     return fitted, rows[0] / N, [at for at in folders if "__pycache__" not in str(at)]  # numba's
 
@@ -316,7 +317,7 @@ def test_rows_are_encoded_twice_however_many_passes_there_are(
     monkeypatch.setenv("SKDP_SCRATCH", str(elsewhere / "missing"))
     others.append(count_passes(monkeypatch, model, found))
     monkeypatch.delenv("SKDP_SCRATCH")
-    monkeypatch.setattr(row_sources.shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
+    monkeypatch.setattr(_kept_rows.shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
     others.append(count_passes(monkeypatch, model, found))
     for other, often, folders in others:
         assert often > 2 and not folders
@@ -354,13 +355,13 @@ def test_kept_rows_are_those_that_are_made(monkeypatch, stored):
     for start, stop in begun:
         source.read(start, stop)
     with monkeypatch.context() as change:
-        change.setattr(row_sources.os, "getpid", lambda: -1)  # as in a process that is forked here
+        change.setattr(_kept_rows.os, "getpid", lambda: -1)  # as in a process that is forked here
         source.read(1001, 2002)
     source.read(2002, N)
     assert source._kept.rows is None
     np.testing.assert_array_equal(source.in_memory(), made)
     assert source._kept.rows is not None
-    monkeypatch.setattr(row_sources.tempfile, "TemporaryFile", lambda **how: Full())
+    monkeypatch.setattr(_kept_rows.tempfile, "TemporaryFile", lambda **how: Full())
     source = encoder.transform(X)
     for _ in range(4):
         np.testing.assert_array_equal(source.in_memory(), made)
