@@ -12,7 +12,8 @@ const ASKED_AS = {
   audits: "audit, test the guarantee, canaries, lower bound on epsilon",
   budget:
     "budget refused, BudgetExceededError, budget exceeded, remaining budget, total epsilon, composition, refit every year, "
-    + "yearly update, several models, ledger",
+    + "yearly update, several models, ledger, "
+    + "exhausted, used up, spent, nothing fits",
   choosing:
     "which algorithm, classifier, compare estimators, multiclass, small data set, best model, logistic "
     + "regression, SVM",
@@ -22,15 +23,18 @@ const ASKED_AS = {
   errata: "errors in papers, corrections",
   evaluation:
     "AUC, ROC curve, accuracy, test score, confidence interval, confusion matrix, calibration slope, Brier "
-    + "score, fairness by group, subgroups, performance",
+    + "score, fairness by group, subgroups, performance, "
+    + "calibration plot, how good is the model",
   faq:
     "frequently asked questions, which epsilon, choose epsilon, what does epsilon mean, what is delta, "
-    + "anonymous, GDPR, sample size, how many patients, random forest, save a model, several hospitals",
+    + "anonymous, GDPR, sample size, how many patients, random forest, save a model, several hospitals, "
+    + "XGBoost, share a model with another hospital",
   glossary: "definitions, terms, meaning, what is differential privacy, epsilon, delta, adjacency, sensitivity, mu, what does it mean",
   images: "X-ray, scans, pixels, convolution, transfer learning",
   inspection:
     "feature importance, explain the model, interpret, interpretability, odds ratio, coefficients, SHAP, "
-    + "partial dependence, shape functions, nomogram",
+    + "partial dependence, shape functions, nomogram, "
+    + "forest plot, publish coefficients",
   ledger_server: "several hospitals, several machines, shared budget, database, PostgreSQL, cluster",
   membership: "membership inference, attack, re-identification, was a patient in the table",
   migrate:
@@ -40,43 +44,60 @@ const ASKED_AS = {
     "hyperparameter tuning, grid search, GridSearchCV, RandomizedSearchCV, cross validation, regularisation "
     + "strength, tune",
   networks: "neural network, deep learning, MLP, hidden layers, PyTorch, Opacus",
-  pate: "random forest, gradient boosting, teacher ensemble, knowledge transfer, semi-supervised",
+  pate:
+    "random forest, gradient boosting, teacher ensemble, knowledge transfer, semi-supervised, "
+    + "XGBoost, LightGBM, trees, any model",
   patients:
     "several rows per patient, repeated visits, repeated measurements, longitudinal, groups, clusters, "
     + "patient id, user-level privacy, duplicates",
-  pitfalls: "mistakes, data leakage, StandardScaler, SelectKBest, SMOTE, random_state, seed, common errors",
+  pitfalls:
+    "mistakes, data leakage, StandardScaler, SelectKBest, SMOTE, random_state, seed, common errors, "
+    + "reproducible results",
   policy: "versions, deprecation, stable, support",
   preprocessing:
     "missing values, impute, imputation, NaN, date column, dates, timestamp, bounds, minimum and maximum, "
     + "outliers, scaling, StandardScaler, MinMaxScaler, standardise, normalise, categorical variables, one-hot "
-    + "encoding, OneHotEncoder, dummy variables, ColumnTransformer, PCA",
+    + "encoding, OneHotEncoder, dummy variables, ColumnTransformer, PCA, "
+    + "handle NaN, pandas, polars, scikit-learn pipeline, dates of admission, DateColumn",
   privacy_statement:
     "ethics board, IRB, data protection officer, GDPR, report, what is public, what is not covered, "
     + "assumptions, documentation",
   probabilities:
     "calibration, calibrated probabilities, CalibratedClassifierCV, reliability curve, risk scores, "
-    + "overconfident",
-  publishing_performance: "publish a test score, publish AUC, report accuracy, held-out rows, leak through scores",
+    + "overconfident, "
+    + "calibration plot, reliability diagram",
+  publishing_performance:
+    "publish a test score, publish AUC, report accuracy, held-out rows, leak through scores, "
+    + "calibration plot, reliability diagram, table by sex, HTML",
   pure: "delta zero, delta=0, pure differential privacy, Laplace mechanism",
   rare_outcomes:
     "imbalanced classes, imbalance, class weight, class_weight, SMOTE, oversampling, undersampling, rare "
-    + "events, prevalence",
+    + "events, prevalence, "
+    + "unbalanced data, unbalanced classes",
   regression:
     "length of stay, costs, linear regression, ridge, regressor, continuous target, counts, Poisson "
-    + "regression, quantile regression, confidence interval of coefficients",
-  scale: "out of memory, big data, large tables, Parquet, Dask, millions of rows, memory map, chunks",
+    + "regression, quantile regression, confidence interval of coefficients, "
+    + "forest plot, effect sizes",
+  scale:
+    "out of memory, big data, large tables, Parquet, Dask, millions of rows, memory map, chunks, "
+    + "memory error, polars",
   security:
     "threat model, attacker, what is not covered, floating point, random numbers, side channels, what is "
-    + "public",
+    + "public, "
+    + "adversary, attacker, who, reproducible results, seed",
   speed: "run time, fast, benchmark, seconds, performance of code, compile",
   start:
     "tutorial, quickstart, getting started, first steps, CSV file, example, save a model, load a model, "
-    + "joblib, pickle, ONNX, deploy, install",
-  statistics: "table 1, mean, median, histogram, counts, quantiles, descriptive statistics, demographics",
+    + "joblib, pickle, ONNX, deploy, install, "
+    + "scikit-learn pipeline, hospital table",
+  statistics:
+    "table 1, mean, median, histogram, counts, quantiles, descriptive statistics, demographics, "
+    + "count patients, groups, wards",
   text: "clinical notes, free text, TfidfVectorizer, HashingVectorizer, NLP, bag of words",
   troubleshoot:
     "error, warning, slow first fit, compile, numba, poor accuracy, budget refused, budget exceeded, random_state, seed, not "
-    + "converged, problems, help",
+    + "converged, problems, help, "
+    + "budget exhausted, reproducible",
   variational: "Bayesian, posterior, uncertainty of predictions, predictive interval",
 };
 
@@ -85,11 +106,16 @@ const SHOWN = 30;
 const REFERENCE = new Set(["accounting_speed", "benchmarks", "changelog", "code_of_conduct", "contributing", "design",
   "developing", "errata", "ledger_server_speed", "ledger_speed", "licence", "policy", "releasing", "reproductions",
   "search_gains", "security_policy"]);
-const FOLDERS = { proofs: 0.3, generated: 0.35, api: 0.35, gallery: 0.7 };
-const QUESTION_WORDS = new Set(["can", "could", "do", "does", "get", "have", "how", "i", "me", "my", "need", "one",
-  "per", "should", "there", "use", "we", "what", "when", "where", "which", "who", "why", "you", "your"]);
+const FOLDERS = { proofs: 0.3, generated: 0.15, api: 0.15, gallery: 0.7 };
+const QUESTION_WORDS = new Set(["another", "can", "could", "do", "does", "get", "handle", "have", "how", "i", "me",
+  "my", "need", "one",
+  "per", "same", "should", "there", "use", "we", "what", "when", "where", "which", "who", "why", "you", "your"]);
 
-const pageFactor = (name) => FOLDERS[name.split("/")[0]] ?? (REFERENCE.has(name) ? 0.4 : 1);
+const pageFactor = (name, stems) => {
+  const folder = name.split("/")[0];
+  if (folder === "proofs" && stems.some((stem) => ["proof", "prove", "theorem"].includes(stem))) return 2;
+  return FOLDERS[folder] ?? (REFERENCE.has(name) ? 0.4 : 1);
+};
 
 const stemsOf = (text, stemmer) => new Set(splitQuery(text.toLowerCase()).map((word) => stemmer.stemWord(word)));
 
@@ -130,7 +156,7 @@ const rankPages = (stems) => {
     if (score === 0) return [];
     const title = index.titles[file];
     const [shown, anchor] = 2 * best.found > most ? [`${title} > ${best.heading}`, `#${best.id}`] : [title, ""];
-    const total = score * (covered / most) ** 2 * pageFactor(index.docnames[file]);
+    const total = score * (covered / most) ** 2 * pageFactor(index.docnames[file], stems);
     return [[index.docnames[file], shown, anchor, null, total, index.filenames[file], SearchResultKind.text]];
   });
 };
