@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.pool import ThreadPool
+from operator import methodcaller
 
 import dask
 import joblib
@@ -212,10 +213,6 @@ def test_what_is_loaded_in_a_block_is_bound_to_it_where_its_own_budget_is_not(tm
     assert len(other.entries()) == 2
 
 
-def refit(model):
-    return model.fit(X, Y)
-
-
 @pytest.mark.parametrize(
     "backend", ["loky", pytest.param("multiprocessing", marks=pytest.mark.slow)]
 )
@@ -225,7 +222,9 @@ def test_fitted_models_that_travel_charge_the_same_ledger(own, backend, tmp_path
     with budget:
         fitted = opera(accountant=budget if own else None).fit(X, Y)
     models = [fitted, clone(fitted), DPSGDClassifier(accountant=budget, data_norm=1.0)]
-    found = Parallel(n_jobs=2, backend=backend)(delayed(refit)(model) for model in models)
+    found = Parallel(n_jobs=2, backend=backend)(
+        delayed(methodcaller("fit", X, Y))(model) for model in models
+    )
     assert len(budget.entries()) == 4
     found[0].fit(X, Y)  # what comes back stays with it
     assert len(budget.entries()) == 5
