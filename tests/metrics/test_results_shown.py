@@ -205,7 +205,7 @@ def test_skewed_scores_are_no_few_values():
     for adjacency in ("add-remove", "replace-one"):
         evaluation = PrivateEvaluation(1.0, adjacency=adjacency, random_state=0)
         result = evaluation.evaluate(model, odds[:, None], labels)
-        assert result.roc_auc.reason == "" and result.roc_auc.width < 0.1
+        assert result.roc_auc.reason == "" and result.roc_auc.width < 0.15
         assert math.isfinite(result.calibration_slope)
 
 
