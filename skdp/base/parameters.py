@@ -1,4 +1,4 @@
-"""Parameters as Python's own numbers, their choices as types, declared once and checked."""
+"""Parameters as plain Python values, their choices as types, declared once and checked."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 def plain(value: Any) -> Any:
-    """Return a number as Python's own, and what lists hold as well; anything else as it is.
+    """Return a number as a plain Python one, also inside lists; anything else unchanged.
 
-    numpy computes with its scalars in their own precision: half of it loses a sensitivity's digits,
-    and the square of an ``int8`` is one modulo 256.
+    numpy computes with its scalars in their own precision: float16 loses digits of a sensitivity,
+    and the square of an ``int8`` is taken modulo 256.
     """
     if type(value) in (list, tuple, dict):
         entries = list(value.items()) if type(value) is dict else list(value)
@@ -125,9 +125,9 @@ def plain_arguments(target: Target) -> Target:
 
 
 class PlainParameters:
-    """Mixin of all estimators here: parameters are kept, and read, as plain Python values.
+    """Mixin of all estimators here: parameters are stored and read as plain Python values.
 
-    However a parameter is set, in the constructor, by `set_params` or by assignment, it comes here.
+    Parameters set by the constructor, by `set_params` or by assignment all pass through it.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -135,7 +135,7 @@ class PlainParameters:
 
 
 def parameter(kind: str, text: str, *, default: Any = MISSING, kw_only: bool = True) -> Any:
-    """Declare a parameter of an estimator, with its type and its text as numpydoc shows them."""
+    """Declare a parameter of an estimator, with its type and its text in numpydoc."""
     return field(default=default, kw_only=kw_only, metadata={"kind": kind, "text": text})
 
 
@@ -218,7 +218,7 @@ def _order_signature(cls: type[DeclaredParameters]) -> None:
 
 
 def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
-    """Return a docstring with the sections that follow from what a class declares."""
+    """Return a docstring with the sections derived from a class's declarations."""
     added: dict[str, list[str]] = {}
     for base in reversed(cls.__mro__):
         for name, text in vars(base).get("_added_texts", {}).items():
@@ -238,7 +238,7 @@ def _with_sections(cls: type[DeclaredParameters], doc: str) -> str:
 
 
 def _entry(declared: Field[Any], added: list[str]) -> str:
-    """Return the lines of numpydoc for what is declared; of what has no text, none."""
+    """Return the numpydoc lines of declarations; those without a text have none."""
     if not declared.metadata.get("text"):  # or by dataclasses alone
         return ""
     has_default = declared.init and declared.default is not MISSING
@@ -268,7 +268,7 @@ def check_real(
     allowed: Sequence[str | None] = (),
     remedy: str = "",
 ) -> Any:
-    """Refuse what is neither a finite real number in range nor `allowed`; return a plain float.
+    """Refuse values other than finite real numbers in range and `allowed`; return a plain float.
 
     Limits `above` and `below` are exclusive; `remedy` is appended to the message.
     """
@@ -327,7 +327,7 @@ def check_integer(
 
 
 def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
-    """Refuse what is no pair (low, high) of public bounds; return plain floats."""
+    """Refuse values other than a pair (low, high) of public bounds; return plain floats."""
     remedy = "It is a public pair, not from the table, and what lies beyond it is clipped."
     if not (isinstance(bounds, Sequence | np.ndarray) and np.shape(bounds) == (2,)):
         raise ValueError(f"{name} must be (low, high), got {bounds!r}. {remedy}")
@@ -357,7 +357,7 @@ Value = TypeVar("Value")
 
 
 class cached_property(Generic[Value]):  # noqa: N801
-    """As of functools, without the lock of Python 3.11, which a fork can copy while it is held."""
+    """`functools.cached_property` without Python 3.11's lock, which a fork may copy held."""
 
     def __init__(self, function: Callable[[Any], Value]) -> None:
         self._function, self.__doc__ = function, function.__doc__

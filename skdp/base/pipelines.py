@@ -20,7 +20,7 @@ _CONTAINERS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
 class Step(NamedTuple):
-    """A step: the prefix of its parameters, and what hands it its rows; None: they came so."""
+    """A step: the prefix of its parameters, and the step that gives it its rows (None: none)."""
 
     name: str
     estimator: Any
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 def is_container(estimator: Any) -> bool:
-    """Tell whether the steps inside are known; a subclass may do other things with the rows."""
+    """Return whether the inner steps are known; a subclass may do other things with the rows."""
     kind = type(estimator)
     # Only the class that says so itself does nothing else.
     return kind in _CONTAINERS or vars(kind).get("_only_checks_tables") is True
@@ -40,10 +40,10 @@ def walk(
     ahead: Any = None,
     enter: Callable[[Any], bool] = is_container,
 ) -> Generator[Step, None, Any]:
-    """Yield the steps inside an estimator, itself if it is none that `enter` says to look into.
+    """Yield the inner steps of an estimator, or itself if `enter` does not accept it.
 
-    Of a fitted column transformer the fitted parts are yielded as well as their templates. What is
-    returned is the step that hands on its rows.
+    For a fitted column transformer, the fitted parts are yielded as well as their templates. Return
+    the step that passes on its rows.
     """
     if not enter(estimator):
         yield Step(name, estimator, ahead)
@@ -76,14 +76,14 @@ def containers(estimator: Any) -> dict[str, Any]:
 
 
 def first_step(estimator: Any) -> Any:
-    """Return the step that sees the rows as they are."""
+    """Return the step that receives the original rows."""
     steps = walk(estimator, enter=lambda part: isinstance(part, Pipeline) and is_container(part))
     active = (step.estimator for step in steps if step.estimator not in (None, "passthrough"))
     return next(active, "passthrough")
 
 
 def behind_others(estimator: Any) -> tuple[str, ...]:
-    """Return the prefixes of parameters of steps that see what another step makes of its rows."""
+    """Return the prefixes of parameters of steps that receive the output of another step."""
     inside = {"": estimator, **estimator.get_params(deep=True)}
     return tuple(
         f"{step.name}__"
@@ -101,12 +101,12 @@ def only_parameter(estimator: Any, name: str) -> tuple[str, Any] | None:
 
 
 def is_routed() -> bool:
-    """Tell whether scikit-learn passes metadata on by what each step requests."""
+    """Return whether scikit-learn passes metadata on to the steps that request them."""
     return bool(get_config()["enable_metadata_routing"])
 
 
 def takes_ids(step: Any) -> bool:
-    """Tell whether a step's fit takes ids, and is given those that are handed on."""
+    """Return whether a step's fit takes ids, and receives those that are passed on."""
     takes = "groups" in signature(step.fit).parameters
     if takes and is_routed():
         return bool(get_routing_for_object(step).consumes("fit", {"groups"}))
@@ -114,7 +114,7 @@ def takes_ids(step: Any) -> bool:
 
 
 def out_of_reach(estimator: Any) -> tuple[str, ...]:
-    """Return the prefixes of steps that parameters of fit reach by metadata routing alone."""
+    """Return the prefixes of steps that fit parameters reach only through metadata routing."""
     others = [
         name for name, part in containers(estimator).items() if not isinstance(part, Pipeline)
     ]
@@ -122,7 +122,7 @@ def out_of_reach(estimator: Any) -> tuple[str, ...]:
 
 
 def who_needs_ids(estimator: Any) -> Iterator[tuple[str, str]]:
-    """Yield the name of each step that learns privately, and why ids do not reach it, if so."""
+    """Yield the name of each privately fitted step, and the reason if ids do not reach it."""
     closed = out_of_reach(estimator)
     for name, step, _ in walk(estimator):
         if is_private(step):
@@ -135,7 +135,7 @@ def who_needs_ids(estimator: Any) -> Iterator[tuple[str, str]]:
 
 
 def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
-    """Return rows, labels and ids, by the schema that a model has, if it has one."""
+    """Return rows, labels and ids, split by the schema of a model if it has one."""
     part = model
     for _ in range(_DEEPEST):
         take = getattr(part, "_take_apart", None)
@@ -161,9 +161,9 @@ def named_ids(estimator: Any, X: Any) -> str | None:
 
 
 def refuse_named_ids(estimator: Any, X: Any) -> None:
-    """Refuse a table that has ids which would not be used, and each row be a record."""
+    """Refuse a table with ids that would be ignored, since each row would then be one record."""
     if (column := named_ids(estimator, X)) is not None:
         raise ValueError(
-            f"X has the column {column!r}, which a schema names for ids, and each row would be "
-            "a record: give them as groups=, or leave the column out."
+            f"X has the column {column!r}, which a schema names for ids, but the ids are not used. "
+            "Pass them as groups=, or leave the column out if each row is a record."
         )

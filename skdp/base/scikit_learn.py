@@ -1,4 +1,4 @@
-"""Base classes of scikit-learn, typed, and what fitted models of users tell of themselves.
+"""Typed base classes of scikit-learn, and facts about fitted models of users.
 
 Bases of unknown type would hide wrong arguments from type checkers.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
             """Set parameters by name."""
 
         def get_metadata_routing(self) -> Any:
-            """Return which metadata are asked for."""
+            """Return the requested metadata."""
 
         def __sklearn_tags__(self) -> Any: ...
 
@@ -101,38 +101,38 @@ ADD_A_PLAN = (
 
 
 def responds(model: Any, name: str) -> bool:
-    """Tell whether a model has a method, or what its fit would have set."""
+    """Return whether a model has a method, or an attribute that its fit sets."""
     return hasattr(model, name)
 
 
 def fitted_model(model: Any) -> Any:
-    """Return the fitted model that a search has chosen; any other model as it is."""
+    """Return the fitted model chosen by a search; any other model unchanged."""
     return model.best_estimator_ if responds(model, "best_estimator_") else model
 
 
 def template_of(model: Any) -> Any:
-    """Return what a search, or a wrapper of one model, fits; any other model as it is."""
+    """Return the model that a search or a wrapper fits; any other model unchanged."""
     return model.estimator if responds(model, "estimator") else model
 
 
 def last_step(model: Any) -> Any:
-    """Return the step that a pipeline ends in; any other model as it is."""
+    """Return the last step of a pipeline; any other model unchanged."""
     while responds(model, "steps"):
         model = model.steps[-1][1]
     return model
 
 
 def whom_it_protects(model: Any) -> dict[str, Any] | None:
-    """Return name and rows of the unit of the schema that a model was made by, if by one."""
+    """Return name and rows of the unit in the schema that made a model, if one did."""
     last = last_step(fitted_model(last_step(model)))
     found: dict[str, Any] | None = getattr(last, "_protects", None)
     return found
 
 
 def last_and_meaning(model: Any) -> tuple[Any, Any]:
-    """Return the step that a fitted pipeline ends in, and what the features mean that it sees.
+    """Return the last step of a fitted pipeline, and the meaning of its input features.
 
-    Steps that know tell, given what is known of their input; None is unknown.
+    Steps that support this derive it from the meaning of their input; None is unknown.
     """
     meaning, known = None, True
     model = fitted_model(model)
@@ -147,17 +147,17 @@ def last_and_meaning(model: Any) -> tuple[Any, Any]:
 
 
 def columns_of(model: Any) -> int | None:
-    """Return the number of columns that a model was fitted on; None if it does not say."""
+    """Return the number of columns that a model was fitted on; None if it is unknown."""
     return model.n_features_in_ if responds(model, "n_features_in_") else None
 
 
 def is_private(step: Any) -> bool:
-    """Tell whether a step's fit is a private release, as `classify_step` would say."""
+    """Return whether a step's fit is a private release, as `classify_step` reports."""
     return callable(getattr(step, "privacy_plan", None))
 
 
 def lacks_a_plan(step: Any) -> bool:
-    """Tell whether a step charges a budget, and does not say beforehand what."""
+    """Return whether a step charges a budget without stating its cost in advance."""
     if is_private(step) or isinstance(step, type) or not hasattr(step, "get_params"):
         return False
     return "accountant" in step.get_params(deep=False)

@@ -1,7 +1,7 @@
-"""Losses: values, derivatives and the constants that sensitivities are made of.
+"""Losses: values, derivatives and the constants that determine sensitivities.
 
-Objects of these classes can be given to estimators as ``loss=``. What they have beside their
-constructors is outside the promise of ``docs/policy.md``: it may change in any version.
+Objects of these classes can be given to estimators as ``loss=``. Only their constructors are
+covered by ``docs/policy.md``; the rest may change in any version.
 """
 
 from skdp.losses.classification import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss

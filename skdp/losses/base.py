@@ -1,4 +1,4 @@
-"""What a loss says of itself: its constants, which sensitivities are made of."""
+"""Base classes of losses: the constants that determine sensitivities."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ TargetKind = Literal["signs", "codes", "real"]
 
 
 class Loss(ABC):
-    """Base of all losses; facts that a theorem may rest on have no default to be inherited.
+    """Base of all losses; facts that a theorem may use have no default to inherit.
 
-    Constants are functions of a public bound on the norm of every (augmented) row, leave the
-    regulariser out, which does not depend on the data, and never change.
+    Constants are functions of a public bound on the norm of every (augmented) row. They never
+    change and exclude the regulariser, which does not depend on the data.
     """
 
     n_outputs: int = 1
@@ -73,7 +73,7 @@ class Loss(ABC):
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
-            f"{type(self).__name__}.{name} cannot be set: sensitivities rest on it."
+            f"{type(self).__name__}.{name} cannot be set: sensitivities depend on it."
         )
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def convex(self) -> bool:
-        """Whether the second derivative is nowhere negative."""
+        """Whether the second derivative is non-negative everywhere."""
 
     @abstractmethod
     def lipschitz(self, row_norm: float) -> float:
@@ -98,7 +98,7 @@ class Loss(ABC):
 
     @property
     def slope_law(self) -> str:
-        """What the theorem of objective perturbation may use of the slope of one score."""
+        """Facts about the slope of one score that the theorem of objective perturbation may use."""
         return "known-sign" if self.slope_sign else "any-sign"
 
     def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
@@ -110,7 +110,7 @@ class Loss(ABC):
         return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
 
     def smoother_losses(self) -> tuple[Any, ...]:
-        """Return easier losses whose minimisers, in this order, are starting points for this."""
+        """Return easier losses; their minimisers, in this order, are starting points for it."""
         return ()
 
     # Kernels compute a loss by what its method `scalar_functions` returns: `ScalarFunctions` of
@@ -137,9 +137,9 @@ class Loss(ABC):
 
 
 def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
-    """Return a loss as kernels take it; refuse one that names no scalar functions of its own.
+    """Return a loss as kernels take it; refuse one that names no scalar functions itself.
 
-    Subclasses of a loss with a kernel are others, whose constants are their base's.
+    Subclasses of a loss with a kernel are different losses that inherit constants of the base.
     """
     known = loss.kernel_loss
     culprit = known if _who_defines(known, "scalar_functions") != [type(known)] else None
@@ -163,10 +163,10 @@ def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
 
 
 def functions_named(name: str, *numbers: str) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a loss's method `scalar_functions`, by names in `losses/scalar.py` and of its own."""
+    """Return a loss's method `scalar_functions`, from names and its constants."""
 
     def scalar_functions(loss: Any) -> tuple[Any, ...]:
-        """Return what kernels compute, and the numbers it takes."""
+        """Return the functions that kernels compute, and their numbers."""
         from skdp.losses import scalar  # whose import takes a second
 
         return getattr(scalar, name), *(getattr(loss, number) for number in numbers)
@@ -182,7 +182,7 @@ def norm_of_minimiser(product: float, lipschitz: float, penalty: float) -> float
 
 
 def check_n_classes(n_classes: int) -> None:
-    """Refuse what is no number of classes."""
+    """Refuse values that are not a number of classes."""
     if not isinstance(n_classes, Integral) or n_classes < 2:
         raise ValueError(f"n_classes must be an integer of at least 2, got {n_classes}.")
 
@@ -295,7 +295,7 @@ _TOLERANCE = 1e-7
 
 
 def check_loss(loss: Any, kind: Any) -> None:
-    """Refuse a loss of another kind, without a kernel, or whose functions exceed its facts."""
+    """Refuse a loss of another kind, without kernel, or exceeding its constants."""
     name = type(loss).__name__
     if not isinstance(loss, kind):
         raise TypeError(f"loss must be an object of a class of {kind.__name__}, got {name}.")
@@ -327,7 +327,7 @@ def check_loss(loss: Any, kind: Any) -> None:
 def _exceeded(
     loss: Any, slopes: NDArray[np.float64], curvatures: NDArray[np.float64]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what is stated, and whether it is exceeded at each of the scores."""
+    """Yield each stated constant, and whether one of the scores exceeds it."""
     most, bend, sign = loss.largest_slope, loss.curvature, loss.slope_sign
     sizes, slack = np.abs(slopes), 1.0 + _TOLERANCE
     steps = np.diff(slopes, axis=1, prepend=slopes[:, :1])

@@ -51,7 +51,7 @@ class LogisticLoss(MarginLoss):
     def gradient_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         r"""Return a bound on the distance of two records' gradients: 2B, or B G(WB) at ||w|| <= W.
 
-        :math:`G(W) = \max_t 2 \cos t\; \sigma(W \sin t)`: two gradients of nearly full norm must
+        With :math:`G(W) = \max_t 2 \cos t\; \sigma(W \sin t)`. Two gradients of nearly full norm
         both have a negative margin, so they cannot point in opposite directions.
         """
         if weight_norm_bound is None:
@@ -126,7 +126,7 @@ class SmoothedHingeLoss(MarginLoss):
         """Return hinges wide enough for every row to have curvature at zero, down to this one.
 
         A narrow hinge is a straight line around the origin, where Newton's method has no curvature
-        to go by.
+        to use.
         """
         wider = []
         width = 2.0 * self.half_width
@@ -147,8 +147,8 @@ class SmoothedHingeLoss(MarginLoss):
 class SoftmaxLoss(Loss):
     """Cross-entropy of the softmax of K scores; its gradient with respect to W is (p - e_y) x^T.
 
-    For rows of norm at most B that has norm at most sqrt(2) B, and is (B^2/2)-Lipschitz because a
-    variance of values within an interval of length l is at most l^2/4.
+    For rows of norm at most B the gradient has norm at most sqrt(2) B. It is (B^2/2)-Lipschitz,
+    because values within an interval of length l have a variance of at most l^2/4.
 
     Examples
     --------
@@ -209,8 +209,8 @@ class SoftmaxLoss(Loss):
     def zero_out_gap(self, row_norm: float, weight_norm_bound: float | None = None) -> float:
         r"""Return a bound on the norm of one record's gradient, sqrt(2) (1 - p_y) B.
 
-        With ||W||_F <= W the scores of two classes differ by at most sqrt(2) W B, so
-        (1 - p_y) / p_y <= (K - 1) exp(sqrt(2) W B).
+        With ||W||_F <= W the scores of two classes differ by at most sqrt(2) W B. Therefore (1 -
+        p_y) / p_y <= (K - 1) exp(sqrt(2) W B).
         """
         if weight_norm_bound is None:
             return self.lipschitz(row_norm)

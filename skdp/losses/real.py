@@ -1,4 +1,4 @@
-"""Losses of numbers: scores are held against targets that are scaled to [-1, 1].
+"""Losses of numbers: scores are compared with targets scaled to [-1, 1].
 
 Statements and proofs: ``docs/proofs/regression_losses.md``, Theorem 1.
 """
@@ -14,7 +14,7 @@ from skdp.losses.base import ROUND_UP, ScoreLoss, TargetKind, functions_named
 
 
 class RealLoss(ScoreLoss):
-    """Base of losses of a score beside a target in [-1, 1]; models clip it to that."""
+    """Base of losses of a score and a target in [-1, 1]; models clip the target to this range."""
 
     target_kind: ClassVar[TargetKind] = "real"
     largest_target = 1.0
@@ -107,7 +107,7 @@ class PseudoHuberLoss(_WideLoss):
 
 @dataclass(frozen=True)
 class ClippedSquaredLoss(_ResidualLoss):
-    """Half the squared residual, whose slope stays what it is where scores leave [-1, 1].
+    """Half the squared residual, with constant slope where scores leave [-1, 1].
 
     Predictions are clipped to that anyway. Slopes of each target span an interval of length 2.
 

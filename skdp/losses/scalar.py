@@ -1,11 +1,11 @@
 """Compiled scalar functions of the losses, shared by every kernel.
 
-Calls of the C library keep LLVM from vectorising a loop, and numba's own vectorised functions need
-Intel's SVML library, which pip does not install.
+Calls of the C library keep LLVM from vectorising a loop. Numba's vectorised functions need Intel's
+SVML library, which pip does not install.
 
-Numba compiles a kernel once for each loss and keeps it on disk, which it does not do for kernels
-that are given functions. So they are given a tag: an empty array whose only field is named by a
-digest of the functions' code. It costs nothing to pass, and no reference to a function is stored.
+Numba compiles a kernel once per loss and caches it on disk, except for kernels that take functions
+as arguments. Kernels therefore take a tag: an empty array whose only field is named by a digest of
+the functions' code. Passing it is free, and no reference to a function is stored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ power_of_two: Any = _power_of_two
 
 
 def _attribute(*names: str) -> Any:
-    """Return what compiled code calls for LLVM to give the function that calls it attributes."""
+    """Return a compiled call that makes LLVM give its caller attributes."""
 
     @intrinsic
     def attribute(typing_context: Any) -> Any:
@@ -172,7 +172,7 @@ def huber_curvature(numbers: tuple[float], score: float, target: float) -> float
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def pseudo_huber_root(numbers: tuple[float], score: float, target: float) -> float:
-    """Return what the residual is divided by."""
+    """Return the divisor of the residual."""
     share = (score - target) / numbers[0]
     return math.sqrt(1.0 + share * share)
 
@@ -271,10 +271,10 @@ _SEEN: dict[str, ScalarFunctions] = {}
 
 @dataclass(frozen=True)
 class ScalarFunctions:
-    """What kernels compute of a loss: functions of (numbers, margin or score, target).
+    """Functions of (numbers, margin or score, target) that kernels compute for a loss.
 
-    `family` says how a record enters: by its "margin", the product of score and label; by its
-    "score", beside a target of any kind; or by all scores of the "softmax", in a kernel of its own.
+    `family` is "margin" for the product of score and label, "score" for a score and a target of any
+    kind, or "softmax" for all scores, in a separate kernel.
     """
 
     family: str
@@ -284,7 +284,7 @@ class ScalarFunctions:
 
     @cached_property
     def tag(self) -> np.ndarray:
-        """What compiled code knows these functions by."""
+        """Identifier of these functions in compiled code."""
         digest = hashlib.sha256(repr(_code_of(self)).encode()).hexdigest()
         # Numba knows it by its address in tuples: one that was freed could become another's.
         kept = _SEEN.setdefault(digest, self)
@@ -303,7 +303,7 @@ def find_functions(tag: Any) -> ScalarFunctions:
 
 
 def _code_of(value: Any) -> Any:
-    """Return what the result of a compiled function, or of several, depends on."""
+    """Return everything that determines the result of compiled functions."""
     if isinstance(value, ScalarFunctions):
         return [value.family, *map(_code_of, (value.value, value.slope, value.curvature))]
     if hasattr(value, "py_func"):
@@ -320,13 +320,13 @@ def _code_of(value: Any) -> Any:
     if value is None or isinstance(value, float | int | BuiltinFunctionType | np.ufunc):
         return repr(value)
     raise TypeError(
-        "scalar functions of a loss may use numbers, math, numpy and compiled functions, got a "
-        f"{type(value).__name__}, of which compiled code on disk would keep an old value."
+        "Scalar functions of a loss may use numbers, math, numpy and compiled functions, got "
+        f"{type(value).__name__}. Compiled code cached on disk would keep its old value."
     )
 
 
 def _same_everywhere(value: Any) -> Any:
-    """Return a constant as what has one text in all processes: sets have an order in each."""
+    """Return a constant with the same text in all processes; the order of sets varies."""
     if isinstance(value, dict):
         return [[key, _same_everywhere(value[key])] for key in sorted(value)]
     if isinstance(value, set | frozenset):
@@ -353,9 +353,9 @@ POISSON = ScalarFunctions("score", poisson_value, poisson_slope, poisson_curvatu
 
 
 def _choose(choice: Callable[[ScalarFunctions], Any]) -> Any:
-    """Return what compiled code calls for the function that a tag chooses.
+    """Return a compiled call of the function that a tag chooses.
 
-    It is no compiled function itself: each of those takes a while, however short.
+    It is not a compiled function itself, because each of those takes time to compile.
     """
 
     @intrinsic
@@ -400,7 +400,7 @@ def evaluate_slopes(
 def softmax_in_place(scores: np.ndarray, code: int, want_value: bool) -> float:
     """Turn ``scores`` into ``softmax(scores) - e_code``; return the cross-entropy loss if wanted.
 
-    The entry of the true class is minus the sum of the others, which keeps its relative accuracy
+    The entry of the true class is minus the sum of the others. This keeps its relative accuracy
     when the probability of the true class is close to one.
     """
     top = scores[0]

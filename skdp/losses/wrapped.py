@@ -23,8 +23,8 @@ from skdp.losses.base import (
 class ClippedLoss(Loss):
     """A convex margin loss that never rises, whose slope is cut at ``clip / ||x||`` for a row x.
 
-    The cut depends on the record and not on the weights: this is a loss of the margin again, convex
-    with a Lipschitz derivative (a Huberised loss), and clipped gradients are gradients of it.
+    The cut depends on the record and not on the weights. The result is again a convex loss of the
+    margin with a Lipschitz derivative (a Huberised loss). Its gradients are the clipped gradients.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class ClippedLoss(Loss):
     def smoothness(self, row_norm: float) -> float:
         """Return the Lipschitz constant of one record's gradient.
 
-        For a row of norm r it is r^2 times the largest second derivative where the slope is at
-        most clip/r, and that is largest at ``row_norm``.
+        For a row of norm r it is r^2 times the largest second derivative at slopes of at most
+        clip/r. It is largest at ``row_norm``.
         """
         cap = min(self.unclipped.largest_slope, self.clip / row_norm)
         return row_norm * row_norm * self.unclipped.largest_curvature(cap)
@@ -106,11 +106,10 @@ def _of_base(name: str) -> Any:
 
 @dataclass(frozen=True)
 class WeightedLoss(Loss):
-    """A loss times weights of at most `heaviest` that rows carry; kernels are given the loss alone.
+    """A loss times row weights of at most `heaviest`; kernels receive the loss without weights.
 
-    Every constant is derived from the base's here, so that no plan can forget a factor. Gradients
-    are cut to `clip` before they are multiplied. Theorem 1 of
-    ``docs/proofs/class_weights.md``.
+    Every constant is derived from the base's here, so that no plan can omit a factor. Gradients are
+    clipped to `clip` before they are multiplied. Theorem 1 of ``docs/proofs/class_weights.md``.
     """
 
     base: Loss
@@ -150,7 +149,7 @@ class WeightedLoss(Loss):
         return self._times(self.base.smoothness(row_norm))
 
     def minimiser_norm_bound(self, row_norm: float, penalty: float) -> float:
-        """Return a bound on the norm of the minimiser: the mean loss has weights of mean <= 1 then.
+        """Return a bound on the minimiser's norm, from the mean loss with weights of mean <= 1.
 
         Dividing the objective by `heaviest` divides the penalty.
         """
@@ -174,7 +173,7 @@ class WeightedLoss(Loss):
 
 
 def with_weights(loss: Loss, heaviest: float) -> Loss:
-    """Return a loss with weights up to that in place of those that it had."""
+    """Return a loss with weights up to a bound, replacing its previous weights."""
     return loss.unweighted if heaviest == 1.0 else WeightedLoss(loss.unweighted, heaviest)
 
 
@@ -183,7 +182,7 @@ class OneVsRestLoss(Loss):
     """Sum over K classes of a margin loss `base` of "this class" against "the rest".
 
     Its weights are the K binary weight vectors side by side. Solvers treat K binary problems; the
-    constants below are those of the joint vector, which is what one record can move.
+    constants below are those of the joint vector, which one record can change.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Carry a plan out on rows: the one place where solver, sampler and noise meet."""
+"""Carry out a plan on rows: solver, sampler and noise meet only here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SMALLEST_PIECE = 288
 
 
 def _check(model: Model, problems: Sequence[Any]) -> None:
-    """Refuse more problems, and rows heavier, than the noise is for."""
+    """Refuse more problems, or heavier rows, than the noise was calibrated for."""
     if len(problems) != model.n_parts:
         raise ValueError(
             f"{model.name} was bound to {len(problems)} problems, and has n_parts={model.n_parts}."
@@ -45,9 +45,9 @@ def _check(model: Model, problems: Sequence[Any]) -> None:
 
 
 def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: float = 0.0) -> None:
-    """Refuse a mean over other than the declared number of rows, which the sensitivity is of.
+    """Refuse a mean over another number of rows than the sensitivity assumes.
 
-    With noise on a grid rounding is bounded too, and rests on the number of terms of a sum.
+    With noise on a grid, the bound on rounding errors also depends on this number.
     """
     for rows in (problem.rows for problem in problems):
         if rows.n_units != model.n_rows or (grid > 0.0 and rows.n_rows > model.most_rows):
@@ -59,7 +59,7 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: flo
 def _release(
     mechanism: AdditiveMechanism, model: Model, value: np.ndarray, *, beside: int = 0
 ) -> np.ndarray:
-    """Return the value with noise, which hides nothing of numbers that are not finite."""
+    """Return the value with noise; refuse values that are not finite, which noise cannot hide."""
     if value.size != model.n_weights + beside or not np.isfinite(value).all():
         raise ValueError(
             f"{model.name}: what gets noise must be n_weights={model.n_weights} finite numbers."
@@ -75,7 +75,7 @@ def carry_out(
     on_step: StepObserver | None = None,
     **lots: Units,
 ) -> np.ndarray:
-    """Return the released weights of a plan; `on_step` is told how many steps are done."""
+    """Return the released weights of a plan; `on_step` receives the number of finished steps."""
     raise TypeError(f"Nothing says how to carry out a {type(plan).__name__}.")
 
 
@@ -134,7 +134,7 @@ def carry_out_noisy_gradient(
 ) -> np.ndarray:
     """Run all steps of a noisy-gradient plan and return the averaged weights.
 
-    With `units` lots are drawn of them, and hold all their rows.
+    With `units`, batches are drawn from units and contain all rows of each.
     """
     _check(plan.model, problems)
     sampler: Any = plan.lots.sampler(stream.spawn("lots"))
@@ -160,7 +160,7 @@ def _run_at_once(
     mechanism: AdditiveMechanism,
     on_step: StepObserver | None,
 ) -> None:
-    """Draw lots and noise for many steps and run them in one call for each problem."""
+    """Draw batches and noise for many steps and run them in one call per problem."""
     n_weights = plan.model.n_weights
     ahead = min(_INDICES_AHEAD / max(plan.lots.size, 1.0), _NOISE_AHEAD / n_weights)
     # A Poisson sampler walks over steps * n_rows trials, whose count must fit 64 bits.
@@ -224,12 +224,12 @@ def _run_stepwise(
 
 
 def _clip_of_part(plan: NoisyGradientPlan) -> float:
-    """Return the norm for each part of a record's gradient; squares of norms add up."""
+    """Return the clipping norm of each part of a record's gradient; squared norms add up."""
     return plan.clip / math.sqrt(plan.model.n_parts)
 
 
 def _count_cut(plan: NoisyGradientPlan, piece: np.ndarray | None, within: int | None) -> int:
-    """Return how many rows of a piece were cut, by the model's count of the others."""
+    """Return the number of clipped rows of a chunk, from the model's count of the others."""
     n_rows = plan.lots.n_rows if piece is None else piece.size
     if not isinstance(within, Integral) or not 0 <= within <= n_rows:
         raise ValueError(
@@ -239,7 +239,7 @@ def _count_cut(plan: NoisyGradientPlan, piece: np.ndarray | None, within: int | 
 
 
 def _pieces(lot: np.ndarray | None, physical_batch_size: int | None) -> list[np.ndarray | None]:
-    """Cut a lot into physical batches; None stands for all rows, read in place."""
+    """Cut a batch into chunks; None stands for all rows, read in place."""
     if lot is None:
         return [None]
     size = lot.size if physical_batch_size is None else physical_batch_size

@@ -1,4 +1,4 @@
-"""What is publicly known of the privacy noise in the coefficients that a plan releases.
+"""Public law of the privacy noise in the coefficients that a plan releases.
 
 Statements and proofs are in ``docs/inspection.md``. Nothing here depends on a row.
 """
@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 class CoefficientNoise:
     """Noise of a score, the product of a row and coefficients, as a multiple of the row's norm.
 
-    Rows have the intercept's column, of value `constant`. Times a public or released factor it is
-    the noise of as many times the coefficients.
+    Rows include the intercept's column, with value `constant`. Multiplying by a public or released
+    factor multiplies the noise of the coefficients.
     """
 
     about: str
@@ -48,7 +48,7 @@ class CoefficientNoise:
         return replace(self, deviation=size * self.deviation, offset=size * self.offset)
 
     def shape(self, rows: Array, places: slice, constant: float = 0.0) -> Array:
-        """Return rows whose norms are what `half_width` takes, of rows of some features alone.
+        """Return rows of selected features whose norms `half_width` takes.
 
         `constant` is the multiple of the intercept in their scores.
         """
@@ -57,18 +57,18 @@ class CoefficientNoise:
 
     @property
     def known(self) -> bool:
-        """Whether anything is known."""
+        """Whether the law of the noise is known."""
         return math.isfinite(self.deviation)
 
     def half_width(self, row_norm: Any, level: float) -> Any:
-        """Return what the noise of a row's score stays within, with this probability, or None."""
+        """Return the half-width that holds a row's score noise with this probability, or None."""
         if not self.known:
             return None
         size = _quantile(self.law, self.n_weights, float(level))
         return row_norm * (size * self.deviation + self.offset)
 
     def half_width_of_root_mean_square(self, squares: Array, level: float) -> float | None:
-        """Return the same of the root mean square of several scores.
+        """Return the half-width for the root mean square of several scores.
 
         The mean square is a quadratic form of the coefficients with these eigenvalues.
         """
@@ -88,14 +88,14 @@ class CoefficientNoise:
 
 @dataclass(frozen=True)
 class JointNoise(CoefficientNoise):
-    """Noise of coefficients that follow from noisy second moments, to first order."""
+    """Noise of coefficients computed from noisy second moments, to first order."""
 
     solution: Any = field(default=None, kw_only=True)
     back: Any = field(default=None, kw_only=True)  # from its weights to coefficients and intercept
 
     @cached_property
     def root(self) -> Array:
-        """Weights of independent numbers in each coefficient, and in the intercept last."""
+        """Weights of independent numbers in each coefficient, with the intercept last."""
         values, vectors = np.linalg.eigh(self.solution.noise_covariance)
         found: Array = self.back @ (vectors * np.sqrt(values.clip(0.0)))
         return found
@@ -107,7 +107,7 @@ class JointNoise(CoefficientNoise):
 
 @cache
 def _quantile(law: str, n_weights: int, level: float) -> float:
-    """Return what a number of deviation 1 and of this law stays within with a probability."""
+    """Return the quantile of the absolute value of this law with standard deviation 1."""
     tail = 1.0 - level
     if law == "unimodal":  # Gauss's inequality
         return 2.0 / (3.0 * math.sqrt(tail)) if tail <= 1 / 3 else math.sqrt(3.0) * level
@@ -126,7 +126,7 @@ def _quantile(law: str, n_weights: int, level: float) -> float:
 
 @singledispatch
 def coefficient_noise(plan: Any) -> CoefficientNoise:
-    """Return what is known of the noise in the coefficients, in the user's units."""
+    """Return the law of the noise in the coefficients, in the user's units."""
     return CoefficientNoise("how its noise reaches the scores follows from private rows")
 
 
@@ -188,7 +188,7 @@ def _of_noisy_gradients(plan: NoisyGradientPlan) -> CoefficientNoise:
 
 
 def _no_contraction(plan: NoisyGradientPlan, model: LinearModel) -> str:
-    """Say why steps may drive iterates apart, so that noise could grow in them; empty if not."""
+    """Return why steps may expand distances, so that noise could grow; empty if they cannot."""
     if not {"convex", "smooth"} <= model.facts:
         return "whose loss is not convex and smooth"
     if plan.clip < math.inf and model.part_loss.n_outputs > 1:
@@ -202,7 +202,7 @@ def _no_contraction(plan: NoisyGradientPlan, model: LinearModel) -> str:
 
 
 def _reach_of_steps(plan: NoisyGradientPlan) -> float:
-    """Return the norm of what one unit of noise, at each step, moves in what is released."""
+    """Return the largest change of the released average caused by unit noise in each step."""
     rates, penalty = plan.schedule.rates(0, plan.steps), plan.rule.penalty
     strong, steep = rates * penalty, rates * (plan.model.smoothness + penalty)
     factors = np.maximum(np.abs(1.0 - strong), np.abs(1.0 - steep))

@@ -1,10 +1,10 @@
-"""Defaults from public numbers alone: table size, target, adjacency; never a value of a row.
+"""Defaults from public numbers only: table size, target and adjacency, never a value of a row.
 
-All of them follow from one number, the signal-to-noise ratio ``n mu``: n records are summed, and
-``mu`` is the Gaussian-DP parameter (sensitivity over noise) that the whole fit may spend; once
-the noise multiplier z of T steps on lots of size b is known, it is ``b sqrt(T) / z``. Lengths
-and step sizes are in scaled units, in which rows have norm at most 1. See ``docs/defaults.md`` for
-the tables on which the constants were chosen, and how they fare on others.
+All of them follow from one number, the signal-to-noise ratio ``n mu``. Here n is the number of
+records and ``mu`` the Gaussian-DP parameter (sensitivity over noise) of the entire fit. For T steps
+with noise multiplier z and batches of size b, the ratio is ``b sqrt(T) / z``. Lengths and step
+sizes are in scaled units, in which rows have norm at most 1. ``docs/defaults.md`` lists the tables
+on which the constants were chosen, and results on other tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skdp.plans.objective_perturbation import smallest_penalty
 
 @dataclass(frozen=True)
 class PublicNumbers:
-    """What the defaults may depend on; epsilon is None if only a noise multiplier is given."""
+    """Public inputs of the defaults; epsilon is None if only a noise multiplier is given."""
 
     n_rows: int
     n_features: int
@@ -33,14 +33,14 @@ class PublicNumbers:
 
     @property
     def target_epsilon(self) -> float:
-        """The target; only plans that calibrate to one may ask for it."""
+        """The target; only plans that calibrate to a target may read it."""
         if self.epsilon is None:
             raise ValueError("epsilon=None sets no target to calibrate the noise to.")
         return self.epsilon
 
     @property
     def signal_to_noise(self) -> float:
-        """Records times the Gaussian-DP parameter of the whole fit; half under replace-one."""
+        """Number of records times the Gaussian-DP parameter of the fit; half under replace-one."""
         if self.delta > 0.0:
             mu = gaussian_profile.mu(self.target_epsilon, self.delta)
         else:
@@ -116,10 +116,10 @@ def default_output_penalty(model: Model, numbers: PublicNumbers) -> float:
 
 
 def default_objective_clip(model: LinearModel, numbers: PublicNumbers) -> float | None:
-    """Return the norm to which objective perturbation clips gradients, or None for no clipping.
+    """Return the clipping norm of objective perturbation, or None for no clipping.
 
-    Weights come after it.
-    Of a loss whose clipped version is one of its own kind, only wider, nothing is clipped.
+    Weights are applied after clipping. A loss that stays in its own family when clipped, only
+    wider, is not clipped.
     """
     if model.part_loss.piecewise_quadratic:
         return None
@@ -136,8 +136,8 @@ def default_objective_penalty(
 ) -> float:
     """Return the L2 penalty of objective perturbation, in scaled units.
 
-    A number of columns makes it the larger. The fit is priced without: private searches do not
-    know how many columns a step behind others sees.
+    The number of columns, where given, raises it. The cost of the fit is computed without it,
+    because private searches do not know the number of columns behind other steps.
     """
     # Without any rows the noise in a weight would be that of the linear term over the penalty; it
     # is fixed at a value that grows with the signal-to-noise ratio, as it is large only in
@@ -161,7 +161,7 @@ def _ratio_of_part(model: Model, numbers: PublicNumbers) -> float:
 
 
 def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None) -> int:
-    """Return the expected lot size: all rows, or what keeps the whole fit affordable."""
+    """Return the expected batch size: all rows, or the largest that keeps the fit affordable."""
     steps = _rule_steps(model, numbers) if max_iter is None else max_iter
     gradients = _ROW_GRADIENTS * min(1.0, _WEIGHTS_OF_ROW / model.n_weights)
     affordable = max(math.ceil(gradients / steps), _SMALLEST_DEFAULT_LOT)
@@ -169,7 +169,7 @@ def default_lot_size(model: Model, numbers: PublicNumbers, max_iter: int | None)
 
 
 def default_clip(model: Model, ratio: float) -> float:
-    """Return the clipping norm before weights: below the largest gradient's while noise is high."""
+    """Return the clipping norm before weights: below the largest gradient while noise is high."""
     bounded = math.isfinite(model.lipschitz)
     longest = model.lipschitz / model.heaviest if bounded else _NETWORK_GRADIENT
     if "of numbers" in model.facts:
@@ -178,14 +178,14 @@ def default_clip(model: Model, ratio: float) -> float:
 
 
 def default_bounded_clip(model: Model, ratio: float) -> float | None:
-    """Return the clipping norm where the loss bounds gradients anyway, or None for no clipping."""
+    """Return the clipping norm where the loss bounds gradients, or None for no clipping."""
     longest = model.lipschitz / model.heaviest
     clip = max(default_clip(model, ratio), _CLIP_AT_START * longest)
     return clip if clip < longest else None
 
 
 def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) -> int:
-    """Return the number of steps; lots of the user's size are to read the table five times."""
+    """Return the number of steps; batches of the user's size read the table five times."""
     steps = _rule_steps(model, numbers)
     if batch_size is None:
         return steps
@@ -193,17 +193,17 @@ def default_steps(model: Model, numbers: PublicNumbers, batch_size: int | None) 
 
 
 def default_adam_step(model: Model, mean_rate: float = 1.0) -> float:
-    """Return the length of Adam's first step, whose schedule has that mean in units of it."""
+    """Return the length of Adam's first step; `mean_rate` is the mean step over the first."""
     linear = "linear" in model.facts
     step = _ADAM_STEP if linear else _ADAM_STEP_OF_NETWORKS / _hidden_layers(model)
     return step / mean_rate
 
 
 def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
-    """Return the L2 penalty of a descent that pays for its last iterate alone, in scaled units.
+    """Return the L2 penalty of a descent that pays for its last iterate only, in scaled units.
 
-    Run to its limit, such a descent has the noise of output perturbation where the table has no
-    curvature, and less elsewhere: the more there is to learn, the more of the former it can bear.
+    At its limit, such a descent has the noise of output perturbation where the table has no
+    curvature, and less elsewhere. The accepted noise grows with the signal-to-noise ratio.
     """
     ratio = numbers.signal_to_noise
     noise = 0.3 * max(1.0, ratio / 100.0) ** (1.0 / 3.0)
@@ -213,10 +213,10 @@ def default_last_iterate_penalty(model: Model, numbers: PublicNumbers) -> float:
 def default_last_iterate_steps(
     model: Model, numbers: PublicNumbers, batch_size: int | None, relaxation: float
 ) -> int:
-    """Return the number of steps of a run that pays for its last iterate alone.
+    """Return the number of steps of a run that pays for its last iterate only.
 
     `relaxation` is the number of steps after which early ones are forgotten, or the noise stops
-    growing. Where that is not affordable, it is the number for a run that pays for all iterates.
+    growing. If that is not affordable, the number for a run that pays for all iterates is used.
     """
     rule = default_steps(model, numbers, batch_size)
     lot = numbers.n_rows if batch_size is None else batch_size
@@ -228,7 +228,7 @@ def default_last_iterate_steps(
 
 
 def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
-    """Return the steps that the travel of a clipped descent needs at its longest stable step."""
+    """Return the steps that a clipped descent needs to travel at its longest stable step."""
     if numbers.epsilon is None:
         return _FEWEST_STEPS
     ratio = numbers.signal_to_noise
@@ -239,7 +239,7 @@ def _rule_steps(model: Model, numbers: PublicNumbers) -> int:
 
 
 def _weight_noise(model: Model, ratio: float, bounded: bool = False) -> float:
-    """Return the noise that all steps may give to a weight; of rows of norm 1, to a margin too."""
+    """Return the acceptable noise of a weight over all steps, and of a margin of norm-1 rows."""
     if "linear" not in model.facts:
         return _NETWORK_NOISE / _hidden_layers(model)
     base = _MARGIN_NOISE_OF_BOUNDED if bounded else _MARGIN_NOISE
@@ -247,13 +247,13 @@ def _weight_noise(model: Model, ratio: float, bounded: bool = False) -> float:
 
 
 def _hidden_layers(model: Model) -> int:
-    """Return their number, at least 1: noise reaches a margin through each of them."""
+    """Return the number of hidden layers, at least 1: noise reaches a margin through each."""
     network: Any = model
     return max(1, len(network.hidden)) if "network" in model.facts else 1
 
 
 def _longest_step(model: Model, penalty: float, momentum: float) -> float:
-    """Return a step at which heavy-ball descent is stable on every table; of networks, a guess."""
+    """Return a step at which heavy-ball descent is stable on every table; a guess for networks."""
     smoothness = model.smoothness if math.isfinite(model.smoothness) else 1.0
     return _STABLE_SHARE * 2.0 * (1.0 + momentum) / (smoothness + penalty)
 
@@ -271,9 +271,9 @@ def noisy_descent_defaults(
 ) -> DescentDefaults:
     """Return step size, momentum, penalty and averaging of a noisy descent.
 
-    `bound` is what one record may contribute, and `bounded` whether the loss or a ball bounds
-    gradients too; momentum and penalty are the user's, or None. The mean step is `mean_rate` times
-    the first, so that schedules differ in nothing but their shape.
+    `bound` limits the contribution of one record. `bounded` is True if the loss or a ball bounds
+    gradients too. Momentum and penalty are the user's, or None. `mean_rate` is the mean step over
+    the first, so that schedules differ only in their shape.
     """
     # After T steps of size eta with momentum m the iterates have travelled for T eta / (1 - m), and
     # the noise in each weight is about that times the bound over the signal-to-noise ratio, however

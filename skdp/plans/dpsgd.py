@@ -1,9 +1,8 @@
 """Plan of differentially private stochastic gradient descent (Abadi et al. 2016).
 
-Each record's gradient is clipped, in closed form, to a public norm; true Poisson lots are drawn, or
-each record falls into one random lot of each epoch, noise is added to the clipped sum, and the sum
-is divided by the public expected lot size.
-Proofs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``.
+Each record's gradient is clipped, in closed form, to a public norm. Batches are Poisson samples, or
+each record falls into one random batch per epoch. Noise is added to the clipped sum, which is
+divided by the public expected batch size. Proofs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from skdp.solvers import UpdateRule
 
 
 def build_dpsgd(model: Model, numbers: PublicNumbers, choices: DPSGDChoices) -> NoisyGradientPlan:
-    """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
+    """Derive batches, steps, noise and step sizes from public numbers and the user's choices."""
     require(model, "DP-SGD")
     lots = choose_lots(model, numbers, choices.sampling, choices.batch_size, choices.max_iter)
     steps = choices.max_iter or default_steps(model, numbers, choices.batch_size)

@@ -1,16 +1,16 @@
-"""Plans of gradient perturbation (GRPUA), repaired: for all iterates, or the last alone.
+"""Plans of repaired gradient perturbation (GRPUA), for all iterates or only the last one.
 
-Noisy gradient descent on a convex, smooth objective with a constant step forgets what its early
-steps leaked, if a penalty contracts distances or a projection bounds them and nothing but the last
-iterate leaves the fit (Bok, Su and Altschuler 2024). The noise then stops growing with the number
-of steps. Proofs: Theorems 4 and 6 of ``docs/proofs/hidden_state.md``, whose section 1 lists the
-conditions.
+Noisy gradient descent on a convex, smooth objective with a constant step forgets the leaks of its
+early steps (Bok, Su and Altschuler 2024). A penalty must contract distances or a projection must
+bound them, and only the last iterate may leave the fit. The noise then stops growing with the
+number of steps. Proofs: Theorems 4 and 6 of ``docs/proofs/hidden_state.md``, whose section 1 lists
+the conditions.
 
-Each step adds Gaussian noise to the sum of a lot's gradients, whose norm the public row bound
-limits, so that nothing has to be clipped. The algorithm is from Ding et al., "Private empirical
-risk minimization with analytic Gaussian mechanism for healthcare system", Algorithm 2. The noise
-printed there is too small by a factor of 2n and is not offered; the sensitivity used here is
-Theorem 1 of ``docs/proofs/gradient_perturbation.md``.
+Each step adds Gaussian noise to the sum of a batch's gradients. The public row bound limits their
+norm, so that no gradient is clipped. The algorithm is from Ding et al., "Private empirical risk
+minimization with analytic Gaussian mechanism for healthcare system", Algorithm 2. The noise printed
+there is too small by a factor of 2n and is not offered; the sensitivity used here is Theorem 1 of
+``docs/proofs/gradient_perturbation.md``.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class Descent:
 
     @property
     def smoothness(self) -> float:
-        """Smoothness of the objective on a lot of the expected size."""
+        """Smoothness of the objective on a batch of the expected size."""
         return self.loss_smoothness + self.penalty
 
     @property
     def longest_step(self) -> float:
-        """The longest step that moves no two points apart, 2/M for lots of a fixed size."""
+        """The longest step that expands no distance, 2/M for batches of a fixed size."""
         # Poisson lots may be larger than their divisor: their step must not move points apart, and
         # must contract as much as the penalty can, on all but very rare lots.
         if self.lots.sampling != "poisson":
@@ -81,7 +81,7 @@ class Descent:
 
     @property
     def default_step(self) -> float:
-        """The step 1/M, or a shorter one where Poisson lots may be large."""
+        """The step 1/M, or a shorter one where Poisson batches may be large."""
         return min(1.0 / self.smoothness, self.longest_step)
 
 
@@ -134,7 +134,7 @@ def build_last_iterate(
 def unmet_conditions(
     model: Model, choices: GradientPerturbationChoices, descent: Descent
 ) -> list[str]:
-    """Say which conditions of the theorem the user's choices break, and how to meet them."""
+    """Return the conditions of the theorem that the user's choices break, with remedies."""
     unmet = []
     if choices.step_sizes != "constant":
         unmet.append(
@@ -176,7 +176,7 @@ def _radius(
     penalty: float,
     numbers: PublicNumbers,
 ) -> float:
-    """Return the radius of the projection: by default a ball that holds every minimiser."""
+    """Return the radius of the projection: by default, a ball that contains every minimiser."""
     if choices.radius is not None:
         return min(choices.radius, LARGEST_WEIGHTS)
     if penalty > 0.0:
@@ -211,7 +211,7 @@ def lipschitz_contribution(model: Model) -> ContributionBound:
 def build_gradient_perturbation(
     model: Model, numbers: PublicNumbers, choices: GradientPerturbationChoices
 ) -> NoisyGradientPlan:
-    """Derive lots, steps, noise and step sizes from public numbers and the user's choices."""
+    """Derive batches, steps, noise and step sizes from public numbers and the user's choices."""
     require(model, "Gradient perturbation")
     if choices.calibration == "hidden-state":
         size = choices.batch_size or numbers.n_rows
@@ -261,7 +261,7 @@ def build_gradient_perturbation(
 def _contribution(
     model: Model, choices: GradientPerturbationChoices, ball: float
 ) -> tuple[ContributionBound, float]:
-    """Return the bound on one record's gradient, and the norm to which gradients are clipped."""
+    """Return the bound on one record's gradient, and the clipping norm."""
     limit, in_ball = choices.max_grad_norm, "Lipschitz in a ball" in model.facts
     proved = model.zero_out_gap(ball) if in_ball else model.lipschitz
     if limit is not None and not limit > proved / model.heaviest:
@@ -284,8 +284,8 @@ def calibrate_sigma(
 ) -> float:
     """Return the least noise on the sum that keeps all steps within a target.
 
-    By composition of privacy-loss distributions ("pld"), or by the analytic Gaussian mechanism in
-    each step with amplification by subsampling and advanced composition ("composition").
+    "pld" composes privacy-loss distributions. "composition" uses the analytic Gaussian mechanism in
+    each step, with amplification by subsampling and advanced composition.
     """
     target = numbers.target_epsilon, numbers.delta
     sensitivity = bound.sensitivity(numbers.adjacency)
@@ -310,7 +310,7 @@ def choose_lots(
     batch_size: int | None,
     max_iter: int | None,
 ) -> Lots:
-    """Return the lots of a public size; all rows where the size is n."""
+    """Return batches of a public size; all rows if the size is n."""
     size = default_lot_size(model, numbers, max_iter) if batch_size is None else batch_size
     if size >= numbers.n_rows:
         return Lots("full", numbers.n_rows, float(numbers.n_rows))
@@ -322,7 +322,7 @@ def choose_lots(
 def choose_averaging(
     average: Averaging, defaults: DescentDefaults, steps: int
 ) -> tuple[int, float]:
-    """Return the first step whose iterate is averaged, and by how much older ones count less."""
+    """Return the first averaged iterate, and the rate at which older ones count less."""
     if average is False:
         return steps - 1, 1.0
     default = average is True or average == "ema"
@@ -339,7 +339,7 @@ def choose_averaging(
 def refuse_divergence(
     model: Model, schedule: LearningRateSchedule, defaults: DescentDefaults
 ) -> None:
-    """Refuse steps so long that the penalty alone would make weights grow without bound."""
+    """Refuse steps so long that the penalty would make weights grow without bound."""
     if schedule.initial * defaults.penalty > 2.0 * (1.0 + defaults.momentum):
         raise ValueError(
             f"learning_rate_init={model.units.learning_rate(schedule.initial):.6g} is too long "
@@ -349,7 +349,7 @@ def refuse_divergence(
 
 
 def _penalty(choices: GradientPerturbationChoices, strong: float) -> float | None:
-    """Return the user's penalty, or the one that step sizes rest on; None for the default."""
+    """Return the user's penalty, or the one on which step sizes depend; None for the default."""
     if choices.penalty is None:
         # Steps 1 / (alpha t) make the noise of the weights about 1 at this penalty.
         return strong if choices.step_sizes == "strongly-convex" else None
@@ -362,7 +362,7 @@ def _penalty(choices: GradientPerturbationChoices, strong: float) -> float | Non
 
 
 def _projection_radius(model: Model, choices: GradientPerturbationChoices) -> float:
-    """Return the radius of the projection, which alone may be what bounds gradients."""
+    """Return the radius of the projection, which may be the only bound on gradients."""
     if choices.radius is not None:
         return min(choices.radius, LARGEST_WEIGHTS)
     needed = choices.max_grad_norm is None and "Lipschitz in a ball" in model.facts
@@ -376,7 +376,7 @@ def _schedule(
     radius: float,
     noise: float,
 ) -> LearningRateSchedule:
-    """Return the step sizes; `noise` is the deviation of one coordinate of the mean gradient."""
+    """Return the step sizes; `noise` is the deviation of one entry of the mean gradient."""
     if choices.step_sizes == "constant":
         step = defaults.initial_step if choices.initial_step is None else choices.initial_step
         schedule = LearningRateSchedule("constant", step)

@@ -1,7 +1,7 @@
 """Linear regression by clipped gradient steps on preconditioned rows; all noise is Gaussian.
 
-Three releases share one budget: counts of targets in public bins, second moments of rows, and sums
-of gradients, one for each step. Proofs: ``docs/proofs/linear_regression.md``.
+Three releases share one budget: counts of targets in public bins, second moments of rows, and one
+sum of gradients per step. Proofs: ``docs/proofs/linear_regression.md``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ROWS_PER_WEIGHT = 20.0
 
 @dataclass(frozen=True)
 class Tuning:
-    """Constants that tables have no say in; ``examples/benchmarks/regression_constants.py``."""
+    """Constants independent of the table; see ``examples/benchmarks/regression_constants.py``."""
 
     steps: int = 32
     few: int = 10  # steps, and less time, where there is much signal
@@ -92,7 +92,7 @@ class RegressionPlan(OnAllRows):
         fit_intercept: bool,
         tuning: Tuning = Tuning(),
     ) -> RegressionPlan:
-        """Share the budget out by squared mu, from public numbers; Theorem 1 of the proofs."""
+        """Split the budget by squared mu, from public numbers; Theorem 1 of the proofs."""
         refuse_wide(numbers.n_features)
         total = analytic_gaussian_sigma(numbers.target_epsilon, numbers.delta) * ROUND_UP
 
@@ -129,7 +129,7 @@ class RegressionPlan(OnAllRows):
 
     @property
     def model(self) -> RegressionPlan:
-        """What is bound to rows: the plan itself, which holds their public shape."""
+        """The plan itself, which holds the public shape of the rows."""
         return self
 
     @property
@@ -180,7 +180,7 @@ class RegressionPlan(OnAllRows):
         return np.append(basis @ average, [centre, scale])
 
     def _summarise(self, counts: Array) -> tuple[float, float, float]:
-        """Return middle and deviation of targets, and the deviations from it to their mean."""
+        """Return the middle and the deviation of targets, and those of their mean."""
         kept = self._tell_from_noise(counts)
         edges = np.linspace(-1.0, 1.0, kept.size + 1)
         below = np.concatenate([[0.0], np.cumsum(kept / kept.sum())])
@@ -195,7 +195,7 @@ class RegressionPlan(OnAllRows):
         return float(middle), scale, float(abs(mean - middle)) / scale
 
     def _tell_from_noise(self, counts: Array) -> Array:
-        """Return counts, small ones put to 0, of bins that are joined till the rest says enough."""
+        """Return counts of bins, joined until they exceed the noise, with small counts set to 0."""
         noise = self.tuning.least_count * self.counts.sigma
         while True:
             telling = counts >= min(noise, counts.max())
@@ -205,7 +205,7 @@ class RegressionPlan(OnAllRows):
             counts, noise = counts.reshape(-1, 2).sum(axis=1), math.sqrt(2.0) * noise
 
     def _precondition(self, released: Array) -> tuple[Array, float]:
-        """Return columns that make rows even in all directions, and how many these amount to."""
+        """Return columns that even out rows in all directions, and their effective number."""
         packed = np.clip(released, -LARGEST_WEIGHTS, LARGEST_WEIGHTS)
         matrix = unpack_moments(packed, self.n_features, ROUNDING, self.constant, self.n_rows)
         values, vectors = eigh(matrix)
@@ -217,7 +217,7 @@ class RegressionPlan(OnAllRows):
         return vectors * np.sqrt(self.n_rows / lifted), max(1.0, float(np.sum(values / lifted)))
 
     def _clip_of(self, freedom: float, skew: float) -> float:
-        """Return the norm of gradients to clip to, in deviations of the targets."""
+        """Return the clipping norm of gradients, in deviations of the targets."""
         spread = math.sqrt(self.n_features * freedom * _ROWS_PER_WEIGHT)
         signal = self.mu * self.n_rows / self.steps.l2
         # What is cut on one side more than on the other draws the fit from the mean to the median.
@@ -226,9 +226,9 @@ class RegressionPlan(OnAllRows):
 
 
 class _ClippedSums:
-    """Sums of the gradients of squares, each cut to a norm after it is preconditioned.
+    """Sums of preconditioned gradients of squared residuals, each clipped to a norm.
 
-    A row whose products leave the range of numbers counts nothing.
+    A row whose products overflow contributes zero.
     """
 
     def __init__(
@@ -238,14 +238,14 @@ class _ClippedSums:
         self._reach = rows.column(partial(_reach_of_part, constant, basis, clip))
 
     def add(self, weights: Array) -> Array:
-        """Return the sum at some weights; residuals are cut where gradients would be."""
+        """Return the sum at given weights; cutting residuals clips the gradients."""
         add_part = partial(_sum_part, *self._shifts, weights)
         return sum(self._rows.map_parts(add_part, columns=[self._reach]))
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _reach_of_part(constant: float, basis: Array, clip: float, rows: Rows, chosen: None) -> Array:
-    """Return how large a row's residual may be until its gradient is cut."""
+    """Return the largest residual of a row whose gradient is not clipped."""
     found, X = np.empty(rows.n_rows), rows.table
     # A bound on the error of a computed norm: none is computed too short.
     slack = 8.0 * len(basis) ** 2 * np.finfo(float).eps * np.linalg.norm(basis)
@@ -283,6 +283,6 @@ def _sum_part(
 
 
 def _bounded(point: Array) -> Array:
-    """Return a point within reach: residuals stay finite on every table."""
+    """Return a point within a ball that keeps residuals finite on every table."""
     size = float(np.linalg.norm(point))
     return point * min(1.0, LARGEST_WEIGHTS / size) if 0.0 < size < np.inf else np.zeros_like(point)

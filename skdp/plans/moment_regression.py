@@ -1,8 +1,8 @@
-"""Linear regression from one release of noisy second moments: the rest is post-processing.
+"""Linear regression from one release of noisy second moments; the rest is post-processing.
 
-A record is ``z = (x, s, k y)``: a row of norm at most 1, the constant column and a target in
-[-1, 1] times k. Sensitivity, the law of the noise and what it does to a solution are in
-``docs/proofs/moment_regression.md``.
+A record is ``z = (x, s, k y)``: a row of norm at most 1, the constant column and a target in [-1,
+1] times k. ``docs/proofs/moment_regression.md`` proves the sensitivity, the law of the noise and
+its effect on a solution.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MomentPlan(OnAllRows):
 
     @property
     def model(self) -> MomentPlan:
-        """What is bound to rows: the plan itself, as nothing is trained."""
+        """The plan itself, since nothing is trained."""
         return self
 
     @property
@@ -94,7 +94,7 @@ class MomentPlan(OnAllRows):
         return self.sums.make(total, stream)
 
     def read(self, released: Array) -> SecondMoments:
-        """Return the moments of records from what was released."""
+        """Return the moments of records from the released values."""
         matrix = unpack_moments(released, self.n_features + 1, length(), self.constant, self.n_rows)
         if self.constant > 0.0:  # its column comes before the target's
             order = [*range(self.n_features), self.n_features + 1, self.n_features]
@@ -104,7 +104,7 @@ class MomentPlan(OnAllRows):
 
 
 def bind_rows(plan: Any, X: Any, targets: Array, row_weight: Any, n_units: int | None) -> Rows:
-    """Return rows as a plan of regression takes them; refuse what its noise is not for."""
+    """Return rows as a plan of regression takes them; refuse rows that its noise does not cover."""
     rows = Rows.from_matrix(X, targets, plan.units.data_norm, 0.0, "real", row_weight, n_units)
     if rows.n_units != plan.n_rows:
         raise ValueError(f"The plan is for a table of n_rows={plan.n_rows}.")
@@ -121,7 +121,7 @@ def blocks_of(rows: Rows, width: int) -> list[slice]:
 
 
 def sum_moments(rows: Rows, norm: float, mean_weight: float, target_value: float = 0.0) -> Array:
-    """Return packed moments of rows, with their targets if these count, over the norm."""
+    """Return packed moments of rows over the norm, with their targets if included."""
     return sum(rows.map_parts(partial(_sum_part, norm, mean_weight, target_value)))
 
 
@@ -147,7 +147,7 @@ def _sum_part(
 
 
 def unpack_moments(packed: Array, width: int, norm: float, constant: float, n_rows: int) -> Array:
-    """Return the matrix of noisy moments, the constant column's sums in its last row."""
+    """Return the matrix of noisy moments, with the sums of the constant column in the last row."""
     size = width * (width + 1) // 2
     matrix = norm**2 * unpack_matrix(packed[:size], width)
     if constant == 0.0:
@@ -158,7 +158,7 @@ def unpack_moments(packed: Array, width: int, norm: float, constant: float, n_ro
 
 
 def target_value() -> float:
-    """Return k."""
+    """Return the factor k of the targets."""
     return math.sqrt(_SQUARED_TARGET_VALUE)
 
 
@@ -168,7 +168,7 @@ def length() -> float:
 
 
 def mean_weight(constant: float) -> float:
-    """Return the weight of sums of rows that makes them the intercept's column of the matrix."""
+    """Return the weight that makes sums of rows the intercept's column of the matrix."""
     return 2.0 * (constant / length()) ** 2
 
 
@@ -187,7 +187,7 @@ class SecondMoments:
     def keep(self, basis: Any) -> SecondMoments:
         """Return the moments of functions of features, given by orthonormal sparse columns.
 
-        They have been released with the rest, and their noise has the same law: Lemma 2.
+        They are part of the release, and their noise has the same law: Lemma 2.
         """
         last = sparse.eye_array(1 + (self.constant > 0.0))
         whole = sparse.block_diag([basis, last], format="csr")
@@ -202,13 +202,13 @@ class SecondMoments:
 
     @property
     def edge(self) -> float:
-        """About the largest eigenvalue of noise alone, by Wigner's semicircle."""
+        """Approximate largest eigenvalue of the noise, by Wigner's semicircle."""
         return self.noise * math.sqrt(2.0 * (self.matrix.shape[0] - 1))
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights that noisy moments tell of, freed of the noise's bias to second order."""
+    """Weights estimated from noisy moments, corrected for the noise's bias to second order."""
 
     moments: SecondMoments
     penalty: float  # on the sum of squares of features' weights
@@ -223,7 +223,7 @@ class Solution:
 
     @cached_property
     def _inverses(self) -> tuple[Array, Array, float]:
-        """Inverses of the moments and of the matrix that is solved, and the least eigenvalue."""
+        """Inverses of the moments and of the solved matrix, and the least eigenvalue."""
         floor = _FLOOR * self.moments.edge
         inverse, least = _invert(self._gram, floor)
         ridge = np.full(self._gram.shape[0], self.penalty)
@@ -234,27 +234,27 @@ class Solution:
 
     @cached_property
     def weights(self) -> Array:
-        """Weights of the features, and of the intercept's column last."""
+        """Weights of the features, with that of the intercept's column last."""
         return self._inverses[1] @ self._cross
 
     @property
     def estimable(self) -> bool:
-        """Whether rows vary in every direction by more than noise alone would."""
+        """Whether rows vary in every direction by more than the noise does."""
         return self._inverses[2] >= self.moments.edge
 
     @cached_property
     def weakest(self) -> tuple[Array, float]:
-        """Direction in which the released moments are least, and the moment, over the edge."""
+        """Direction of the least released moment, and this moment over the edge."""
         values, vectors = eigh(self._gram, subset_by_index=[0, 0])
         return vectors[:, 0], float(values[0]) / self.moments.edge
 
     @cached_property
     def shortfall(self) -> tuple[float, bool]:
-        """How many times the rows, or less noise, make coefficients of most tables estimable.
+        """Factor for the rows, or for less noise, that makes coefficients of most tables estimable.
 
-        The least moment that is released is below that of the rows by ``noise^2 / 2`` times the sum
-        of the inverse distances to the others, to second order. Where what is left is lost in the
-        noise it counts as twice the noise's deviation, and the number is a least one.
+        To second order, the least released moment is below that of the rows by ``noise^2 / 2``
+        times the sum of the inverse distances to the others. If the corrected moment is lost in the
+        noise, twice the noise's deviation replaces it, and the factor is a lower bound.
         """
         noise, edge = self.moments.noise, self.moments.edge
         values = eigh(self._gram, eigvals_only=True)
@@ -270,14 +270,14 @@ class Solution:
 
     @cached_property
     def score_noise(self) -> Array:
-        """Covariance of the privacy noise in the equations that are solved."""
+        """Covariance of the privacy noise in the solved equations."""
         theta = self.weights
         own = self.moments.noise**2 / (2.0 * target_value() ** 2)
         return own * np.eye(theta.size) + self.moments.spread(np.outer(theta, theta))
 
     @cached_property
     def residual_sum(self) -> float:
-        """Sum of squares that is left, freed of the noise's part; NaN where noise hides it."""
+        """Residual sum of squares without the noise's part; NaN where noise hides it."""
         theta, total = self.weights, self.moments.matrix[-1, -1] / target_value() ** 2
         left = total - 2.0 * theta @ self._cross + theta @ self._gram @ theta
         left += np.sum(self._inverses[0] * self.score_noise)
@@ -285,12 +285,12 @@ class Solution:
 
     @property
     def residual_variance(self) -> float:
-        """Its mean over the degrees of freedom."""
+        """Residual sum of squares over the degrees of freedom."""
         return self.residual_sum / max(1, self.moments.n_rows - self.weights.size)
 
     @property
     def explained(self) -> float:
-        """Coefficient of determination; without an intercept, of sums about zero."""
+        """Coefficient of determination; without an intercept, with sums about zero."""
         moments, k = self.moments, target_value()
         total = moments.matrix[-1, -1] / k**2
         if moments.constant > 0.0:
@@ -306,7 +306,7 @@ class Solution:
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance of the weights from rows and from noise, of errors of one variance."""
+        """Covariance of the weights from rows and from noise, for errors of equal variance."""
         inverse = self._inverses[1]
         variance = np.nan_to_num(self.residual_variance)  # far below the noise, or it would show
         first = self.noise_covariance + variance * inverse @ self._gram @ inverse
@@ -314,7 +314,7 @@ class Solution:
 
 
 def words_of_shortfall(solution: Solution, back: Any, names: Any, price: Any) -> str:
-    """Say what keeps coefficients from being estimable, and what would change it.
+    """Return why coefficients are not estimable, and how to make them so.
 
     `names` are those of the columns of features; `price` is the noise over the sensitivity and
     delta, if these are known.

@@ -1,15 +1,16 @@
-"""The plan that all noisy-gradient methods share: sampling, noise, clipping, schedule.
+"""Plan shared by all noisy-gradient methods: sampling, noise, clipping, schedule.
 
-After Andrew, Thakkar, McMahan and Ramaswamy (2021), with one noise vector for the sum and for the
-count of cut gradients. In units of the norm a record adds its gradient, cut, times
-``sqrt(1 - SHARE)`` to a release, and to one more number ``sqrt(SHARE)`` if it was cut, else 0: a
-vector of norm at most 1. Proof: Theorem 3 of ``docs/proofs/networks.md``.
-
-At step t a lot of rows is drawn, the gradients of its rows are summed, noise is added to the
-sum, and the sum is divided by the *public* expected lot size. What follows (step size, momentum,
-projection, averaging) is post-processing of the noisy sums, so that releasing every iterate is
-paid for; a plan that releases its last iterate alone may pay for that alone. Proofs:
+At each step a batch of rows is drawn and the gradients of its rows are summed. Noise is added to
+the sum, which is divided by the *public* expected batch size. Step size, momentum, projection and
+averaging are post-processing of the noisy sums. Usually every iterate is paid for; a plan that
+releases only its last iterate may pay for that one only. Proofs:
 ``docs/proofs/gradient_perturbation.md``, ``docs/proofs/dpsgd.md``, ``docs/proofs/hidden_state.md``.
+
+Adaptive clipping follows Andrew, Thakkar, McMahan and Ramaswamy (2021), with one noise vector for
+the sum and for the count of clipped gradients. Each record adds a vector of norm at most 1, in
+units of the clipping norm. It consists of the clipped gradient times ``sqrt(1 - SHARE)``, and of
+``sqrt(SHARE)`` if the gradient was clipped, else 0. Proof: Theorem 3 of
+``docs/proofs/networks.md``.
 
 Lengths and step sizes are in scaled units; `batch_size` and `max_iter` are as the user gave them.
 """
@@ -53,10 +54,10 @@ _ROUNDING = 1.0 - 1e-8  # far above errors of both coordinates, in sums of so ma
 
 
 def adaptive_contribution(start: float) -> ContributionBound:
-    """Return what one record adds to a release in units of the norm, which begins at `start`.
+    """Return one record's contribution to a release in units of the norm, which begins at `start`.
 
-    Two records are farthest apart if their gradients are opposite and of just the norm, and one of
-    them was cut.
+    Two records are farthest apart if their gradients are opposite, both have the clipping norm, and
+    one of them was clipped.
     """
     if not _STARTS[0] <= start <= _STARTS[1]:
         raise ValueError(f"max_grad_norm must be in {_STARTS} if it adapts, got {start:g}.")
@@ -75,7 +76,7 @@ def _lengths() -> tuple[float, float]:
 
 
 def pack_sum(total: np.ndarray, n_cut: int, clip: float) -> np.ndarray:
-    """Return a sum of clipped gradients and the number of cut ones as one vector."""
+    """Return a sum of clipped gradients and the number of clipped ones as one vector."""
     length, mark = _lengths()
     return np.append(total.ravel() * (length / clip), mark * n_cut)
 
@@ -83,10 +84,10 @@ def pack_sum(total: np.ndarray, n_cut: int, clip: float) -> np.ndarray:
 def unpack_sum(
     released: np.ndarray, clip: float, start: float, lot_size: float
 ) -> tuple[np.ndarray, float]:
-    """Return the noisy sum of gradients, in units of which `start` is the norm, and the next norm.
+    """Return the noisy sum of gradients in units where `start` is the norm, and the next norm.
 
     In these units the noise is the same in all steps, as step sizes expect. The next norm follows
-    from the noisy share of cut gradients in a lot of the public expected size.
+    from the noisy share of clipped gradients in a batch of the public expected size.
     """
     length, mark = _lengths()
     total, share_cut = released[:-1] * (start / length), released[-1] / mark / lot_size
@@ -101,9 +102,9 @@ ScheduleKind = Literal["constant", "inverse", "inverse-sqrt", "linear", "cosine"
 class LearningRateSchedule:
     """Step sizes as a function of the step number t = 1, 2, ...; none is longer than `cap`.
 
-    ``initial / t`` is for strongly convex losses, ``initial / sqrt(t)`` for convex ones; "linear"
-    goes to `final` over `decay_steps` and stays there (Abadi et al. 2016, section 5.2), and so does
-    "cosine" along half a wave (Loshchilov and Hutter 2017).
+    ``initial / t`` suits strongly convex losses, and ``initial / sqrt(t)`` convex ones. "linear"
+    falls to `final` over `decay_steps` and stays there (Abadi et al. 2016, section 5.2). "cosine"
+    does so along half a wave (Loshchilov and Hutter 2017).
     """
 
     kind: ScheduleKind
@@ -138,9 +139,9 @@ LARGEST_WEIGHTS = 1e100
 
 @dataclass(frozen=True)
 class Lots:
-    """How the rows of each step are chosen: all, each independently, or a subset of fixed size.
+    """Sampling of the rows of each step: all, each independently, or a subset of fixed size.
 
-    By "allocation" each row is in one step of each epoch.
+    With "allocation", each row is in one step of each epoch.
     """
 
     sampling: Sampling
@@ -149,16 +150,17 @@ class Lots:
 
     @property
     def sample_rate(self) -> float:
-        """Probability that a row is in a lot."""
+        """Probability that a row is in a batch."""
         return 1.0 if self.sampling == "full" else self.size / self.n_rows
 
     def event(self, noise_multiplier: float, sensitivity_ratio: float) -> Event:
-        """Return the event of one step; noise is in units of the bound on one record's norm.
+        """Return the event of one step, with noise in units of the bound on one record's norm.
 
-        So is the sensitivity of the full sum (1 to 2), which matters for full lots only.
+        The sensitivity of the full sum (1 to 2) has the same unit; it matters for full batches
+        only.
         """
         if self.sampling == "allocation":
-            raise ValueError("Steps on allocated lots have no event of their own: epochs have.")
+            raise ValueError("Only an epoch of random allocation has an event, not a single step.")
         if self.sampling == "full":
             return GaussianEvent(noise_multiplier / sensitivity_ratio)
         step = GaussianEvent(noise_multiplier)
@@ -174,7 +176,9 @@ class Lots:
     def run_event(self, noise_multiplier: float, sensitivity_ratio: float, steps: int) -> Event:
         """Return the event of a number of steps, which must be whole epochs."""
         if steps % self.epoch:
-            raise ValueError(f"{steps} steps are not whole epochs of {self.epoch} lots.")
+            raise ValueError(
+                f"The number of steps must be a multiple of {self.epoch}, one epoch; got {steps}."
+            )
         if self.sampling == "allocation":
             step: Event = RandomAllocationEvent(self.epoch, GaussianEvent(noise_multiplier))
         else:
@@ -182,7 +186,7 @@ class Lots:
         return RepeatedEvent(step, steps // self.epoch)
 
     def sampler(self, stream: RandomStream) -> Sampler | None:
-        """Return the sampler that draws these lots; None if every lot holds all rows."""
+        """Return the sampler of these batches; None if every batch contains all rows."""
         if self.sampling == "full":
             return None
         if self.sampling == "poisson":
@@ -194,7 +198,7 @@ class Lots:
 
 @dataclass(frozen=True)
 class Execution:
-    """What changes time and memory and nothing else: no accounting reads it."""
+    """Settings of time and memory, which no accounting reads."""
 
     physical_batch_size: int | None = None  # rows handled at once, at most, or a few hundred
 
@@ -261,7 +265,7 @@ class NoisyGradientPlan(FitPlan):
 
     @property
     def diameter(self) -> float | None:
-        """Diameter of the set that iterates are projected onto; None if it is of no use."""
+        """Diameter of the set of projected iterates; None if the accounting does not use it."""
         if self.rule.radius >= LARGEST_WEIGHTS:
             return None
         # Problems that are solved side by side have a ball each.
@@ -269,7 +273,7 @@ class NoisyGradientPlan(FitPlan):
 
     @property
     def sensitivity(self) -> float:
-        """L2 sensitivity of one step's sum when the changed record is in the lot."""
+        """L2 sensitivity of one step's sum when the changed record is in the batch."""
         return self.bound.sensitivity(self.adjacency)
 
     @property
@@ -284,7 +288,7 @@ class NoisyGradientPlan(FitPlan):
 
     @property
     def own_event(self) -> Event:
-        """The descent, for the accountants: all steps, or the last iterate alone."""
+        """The descent, for the accountants: all steps, or the last iterate only."""
         ratio = self.sensitivity / self.bound.norm
         if not self.last_iterate_only:
             return self.lots.run_event(self.noise_multiplier, ratio, self.steps)
@@ -302,14 +306,14 @@ class NoisyGradientPlan(FitPlan):
         )
 
     def averaging_weights(self, first: int, count: int) -> np.ndarray:
-        """Return what `count` iterates from step `first` count in the average that is released."""
+        """Return the weights of `count` iterates from step `first` in the released average."""
         steps = np.arange(first, first + count)
         decay = self.average_decay ** (self.steps - 1.0 - steps)
         return np.where(steps >= self.average_from, decay, 0.0)
 
 
 def clipped_contribution(model: Model, clip: float) -> ContributionBound:
-    """Bound one record's gradient that is clipped, and counts as often as its weight says."""
+    """Bound one record's clipped gradient times its weight."""
     bound = ContributionBound.from_clipping(clip)
     if model.heaviest == 1.0:
         return bound
@@ -321,7 +325,7 @@ def clipped_contribution(model: Model, clip: float) -> ContributionBound:
 def contribution_in_ball(model: Model, radius: float) -> ContributionBound:
     """Bound one record's gradient at weights inside a ball around zero.
 
-    Gradients of two records cannot be both long and opposite at short weights.
+    At short weights, gradients of two records cannot be both long and opposite.
     """
     if not radius >= 0.0:
         raise ValueError(f"{model.name}: the bound on the norm of weights is {radius}.")

@@ -1,10 +1,10 @@
-"""Plans of objective perturbation: tilt the objective at random, and minimise.
+"""Plans of objective perturbation: add a random linear term to the objective, and minimise.
 
 Proofs: Theorems 2 to 6 of ``docs/proofs/objective_perturbation.md``. Objectives are sums over the
-records there, means here: the theorems' penalty ``Lam`` is n times `penalty`, and the linear term
-is the secret noise over n.
+records there and means here: the theorems' penalty ``Lam`` is n times `penalty`, and the linear
+term is the secret noise over n.
 
-Proofs, in the units of sums that are used there: Theorems 3 to 5 of ``docs/proofs/pure.md``.
+Proofs of pure epsilon, in units of sums: Theorems 3 to 5 of ``docs/proofs/pure.md``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def curvature_ratio(model: LinearModel, penalty: float) -> float:
 def smallest_penalty(
     model: LinearModel, epsilon: float, share: float = 1.0, rows: int | None = 1
 ) -> float:
-    """Return the penalty on the mean loss at which determinants may cost a share of epsilon."""
+    """Return the penalty on the mean loss at which determinants cost a share of epsilon."""
     allowed = share * epsilon / model.n_parts
     if rows is not None:
         allowed = rows * math.expm1(min(700.0, allowed / rows))
@@ -83,10 +83,10 @@ class ObjectivePerturbationPlan(MinimiserPlan):
     ) -> ObjectivePerturbationPlan:
         """Derive both noises and the tolerance from public numbers.
 
-        `rows_per_unit` bounds how many rows a protected unit has, None for any number; then the
-        model's n counts units, and a unit's loss is a convex combination of its rows' losses. No
-        use is made of the number of columns, which would hardly help: searches do not know it. The
-        event may be that of a smaller penalty, which costs more.
+        `rows_per_unit` bounds the rows of a protected unit, None for any number. The model's n then
+        counts units, and a unit's loss is a convex combination of its rows' losses. The number of
+        columns is not used: it would help little, and searches do not know it. The event may be
+        that of a smaller penalty, which costs more.
         """
         facts = ("linear", "convex", "Lipschitz", "smooth", "of one score")
         require(model, "Objective perturbation", *facts)
@@ -142,7 +142,7 @@ class ObjectivePerturbationPlan(MinimiserPlan):
 
     @property
     def secret(self) -> Release:
-        """The linear term, whose noise is never released by itself."""
+        """The linear term, whose noise is never released on its own."""
         moved, scale = self.sensitivity * self.penalty, self.tilt_sigma / self.model.n_rows
         return release_of("objective", moved, scale, self.tilt_grid, self.delta)
 
@@ -153,7 +153,7 @@ class ObjectivePerturbationPlan(MinimiserPlan):
 
 
 def check_penalty(model: LinearModel, penalty: float) -> None:
-    """Refuse a penalty that is of no use."""
+    """Refuse a penalty with which no noise is sufficient."""
     if not penalty >= _SMALLEST_PENALTY:
         raise ValueError(
             f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "
@@ -182,7 +182,7 @@ def least_noise_event(
     """Return the event with the least noise that meets a target; None if no noise does.
 
     `approximation` is the distance of approximate minima over the final noise, as a share of the
-    total mu that the exact ones cost; the rest is as in `ObjectivePerturbationEvent`.
+    total mu of the exact ones. The rest is as in `ObjectivePerturbationEvent`.
     """
     factor = math.sqrt(outputs) * (2.0 if adjacency == "replace-one" else 1.0)
 
@@ -239,27 +239,27 @@ def _calibrate(
 def too_small(
     model: LinearModel, penalty: float, epsilon: float, rows: int | None, share: float = 1.0
 ) -> str:
-    """Say that a penalty leaves nothing of epsilon beside determinants, and which one does."""
+    """Report that determinants use up epsilon with this penalty, and give a sufficient one."""
     least = smallest_penalty(model, epsilon, share, rows)
     alpha, needed = _alpha(model, penalty), _alpha(model, least)
     whose = "record" if rows == 1 else "unit"
     return (
         f"alpha={alpha:.6g} is too small for epsilon={epsilon:g}: the curvature of one {whose}'s "
-        f"loss may then use all of epsilon, whatever the noise. alpha must exceed {needed:.6g}, "
-        f"{needed / alpha:.3g} times as much, and ten times that bound costs little noise; or give "
-        "alpha='auto'."
+        f"loss may then use all of epsilon, whatever the noise. alpha must exceed {needed:.6g} "
+        f"({needed / alpha:.3g} times the given value); ten times this bound costs little noise. "
+        "alpha='auto' finds a value."
     )
 
 
 def final_distance(
     model: LinearModel, penalty: float, largest_tilt: float, wanted: float, near: float = 0.0
 ) -> tuple[float, float]:
-    """Return the distance that the final noise is to hide, and the solver's tolerance in it.
+    """Return the distance that the final noise must hide, and the solver's tolerance in it.
 
-    The distance is ``2 (tolerance + near) / penalty``: the `wanted` one, which keeps that noise far
-    below the minimiser's, unless double precision could not promise the tolerance then.
-    No tilt, on the mean, is longer than the largest. `near` is how near one on a grid is to a
-    continuous one; 0 for continuous ones.
+    The distance is ``2 (tolerance + near) / penalty``. The `wanted` one keeps the final noise far
+    below the minimiser's. It is larger where double precision could not guarantee the tolerance. No
+    mean linear term is longer than `largest_tilt`. `near` is the distance of a linear term on a
+    grid to a continuous one, 0 for continuous ones.
     """
     floor = smallest_tolerance(model.part_loss, model.row_norm, penalty, largest_tilt)
     floor *= math.sqrt(model.n_parts) * (1.0 + 1e-9)
@@ -279,7 +279,7 @@ def secret_scale(
 ) -> float:
     """Return the least scale of the linear term on the sum of losses; infinite if there is none.
 
-    A unit has up to so many rows, or any number.
+    A unit has at most this number of rows, or any number.
     """
     times = 2 if adjacency == "replace-one" else 1
     lipschitz = model.part_loss.lipschitz(model.row_norm)
@@ -309,7 +309,7 @@ def pure_objective_plan(
 ) -> ObjectivePerturbationPlan:
     """Derive both noises and the tolerance from public numbers.
 
-    Of a unit with several rows the mean of their losses counts; None: their number has no bound.
+    The mean loss counts for a unit with several rows; None: their number has no bound.
     """
     facts = ("linear", "convex", "Lipschitz", "smooth", "of one score")
     require(model, "Objective perturbation", *facts)

@@ -1,8 +1,8 @@
 """Plan of output perturbation (OPERA): minimise, then add noise once.
 
-Proofs: Theorems 1 to 8 of ``docs/proofs/output_perturbation.md``. The idea and the name are from
-Ding et al., "Private empirical risk minimization with analytic Gaussian mechanism for healthcare
-system"; the sensitivities here are smaller than the paper's and proved anew.
+Proofs: Theorems 1 to 8 of ``docs/proofs/output_perturbation.md``. The method is from Ding et al.,
+"Private empirical risk minimization with analytic Gaussian mechanism for healthcare system". The
+sensitivities here are smaller than those of the paper, with new proofs.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _STEP_ROUNDING = 2.0**-50
 
 
 def default_tolerance(model: LinearModel, penalty: float) -> float:
-    """Return the gradient norm to solve to, from public numbers alone.
+    """Return the gradient norm to solve to, from public numbers only.
 
-    It is ``1e-3 L / n``, so that it raises the sensitivity by about 0.1 %, but no less than what
-    double precision can promise; for huge n or tiny penalties the sensitivity grows accordingly.
+    It is ``1e-3 L / n``, which raises the sensitivity by about 0.1 %, or the least norm that double
+    precision can guarantee. For huge n or tiny penalties the sensitivity grows accordingly.
     """
     lipschitz = model.lipschitz
     part_floor = smallest_tolerance(model.part_loss, model.row_norm, penalty)
@@ -60,8 +60,8 @@ def minimiser_sensitivity(
 ) -> float:
     """Return the L2 sensitivity ``(G + 2 n tau) / (n m)`` of an approximate minimiser.
 
-    The solver reaches a gradient of norm ``tau`` on *every* data set; G is what one record changes
-    of the sum of gradients. Add-remove keeps the public divisor n.
+    The solver reaches a gradient of norm ``tau`` on *every* data set. G bounds the change of the
+    sum of gradients by one record. Add-remove keeps the public divisor n.
     """
     reach = model.loss.minimiser_norm_bound(model.row_norm, penalty) + tolerance / penalty
     gap = contribution_in_ball(model, reach).sensitivity(adjacency)
@@ -78,9 +78,9 @@ def descent_sensitivity(
 ) -> float:
     """Return the L2 sensitivity of T steps of gradient descent from zero.
 
-    It is ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor
-    ``c = max(|1 - eta m|, |1 - eta M|)``, for a step eta in ``(0, 2 / M]``; m may be zero. With
-    discrete numerics the rounding errors of each step count like records that move.
+    It is ``(eta G / n) (1 + c + ... + c**(T - 1))`` with the contraction factor ``c = max(|1 - eta
+    m|, |1 - eta M|)``. The step eta is in ``(0, 2 / M]``, and m may be zero. With discrete
+    numerics, the rounding errors of each step count like a moved record.
     """
     smoothness = model.smoothness + penalty
     if not 0.0 < step_size <= 2.0 / smoothness:
@@ -108,8 +108,8 @@ def _step_error(model: LinearModel, penalty: float, step_size: float, walked: fl
     share = walked * (rounding.slope + _STEP_ROUNDING / step_size)
     if share > 0.01:
         raise ValueError(
-            "numerics='discrete' cannot bound the rounding errors of so many steps: take a smaller "
-            "max_iter, a larger alpha, or numerics='float'."
+            "numerics='discrete' cannot bound the rounding errors of this number of steps. Use a "
+            "smaller max_iter, a larger alpha, or numerics='float'."
         )
     return 1.1 * (fixed + share * (model.lipschitz + fixed))
 
@@ -127,7 +127,7 @@ def _descent_reach(model: LinearModel, penalty: float, steps: int, step_size: fl
 
 @dataclass(frozen=True, kw_only=True)
 class MinimiserPlan(FitPlan, OnAllRows):
-    """What must agree wherever a minimiser, or what is near it, is released with noise."""
+    """Base of plans that release a minimiser, exact or approximate, with noise."""
 
     model: LinearModel
     penalty: float
@@ -143,7 +143,7 @@ class MinimiserPlan(FitPlan, OnAllRows):
 
     @property
     def release(self) -> Release:
-        """All weights with their noise, and the sensitivity that replays see."""
+        """All weights with their noise, and the sensitivity that audits check."""
         return release_of("weights", self.sensitivity, self.sigma, self.grid, self.delta)
 
 
@@ -169,8 +169,8 @@ class OutputPerturbationPlan(MinimiserPlan):
     ) -> OutputPerturbationPlan:
         """Derive sensitivity and noise from public numbers; without a delta see `Release`.
 
-        `max_iter` is the number T of steps of "gd", which alone takes a penalty of zero; for the
-        others, which reach a minimiser to a fixed tolerance, it limits the fast phase only.
+        `max_iter` is the number T of steps of "gd", the only solver that takes a penalty of zero.
+        The others reach a minimiser to a fixed tolerance, and it limits their fast phase only.
         """
         require(model, "Output perturbation", "linear", "convex", "Lipschitz", "smooth")
         tolerance = 0.0
@@ -184,9 +184,9 @@ class OutputPerturbationPlan(MinimiserPlan):
             sensitivity = minimiser_sensitivity(model, penalty, tolerance, adjacency)
         else:
             raise ValueError(
-                f"alpha below {_SMALLEST_PENALTY:g} times the square of data_norm leaves the "
-                "minimiser's sensitivity without a useful bound: give a larger alpha, or "
-                "solver='gd', whose T-step bound holds even at alpha=0."
+                f"alpha below {_SMALLEST_PENALTY:g} times the square of data_norm gives no useful "
+                "bound on the minimiser's sensitivity. Use a larger alpha, or solver='gd', "
+                "whose T-step bound holds even at alpha=0."
             )
         weights, discrete = Release("weights", sensitivity), numerics == "discrete"
         if delta == 0.0:

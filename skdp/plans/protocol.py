@@ -1,7 +1,7 @@
-"""Facts that estimators and audits ask of a plan, and plans with several releases.
+"""Facts that estimators and audits require of a plan, and plans with several releases.
 
-What is fitted may depend on what another release has shown, if its plan does not, and the other
-way round: :ref:`Lemma 3 of sensitivities <sensitivities-lemma-3>`.
+The data of a fit may depend on another release if its plan does not, and conversely: :ref:`Lemma 3
+of sensitivities <sensitivities-lemma-3>`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from skdp.mechanisms.release import Release
 
 
 class Plan(Protocol):
-    """Facts of a plan. None has a default: a plan that leaves one out is refused."""
+    """Facts of a plan. None has a default, so that a plan that omits one is refused."""
 
     adjacency: Adjacency
     lots: Any  # how the rows of each step are chosen; None: each release is of all rows
@@ -28,14 +28,14 @@ class Plan(Protocol):
 
     @property
     def event(self) -> Event:
-        """What the fit releases, for the accountants."""
+        """The releases of the fit, for the accountants."""
 
 
 Releases = tuple[Release, ...]
 
 
 class OnAllRows:
-    """Facts of plans each of whose releases is of all rows, and paid for."""
+    """Facts of plans whose releases all read all rows and are all paid for."""
 
     before: Releases = ()
     after: Releases = ()
@@ -52,8 +52,8 @@ _TRIALS, _LEAST_SHARE = 12, 0.05
 class FitPlan(ABC):
     """Base of plans that may share a fit with other releases, made before and after their own.
 
-    One before has a method `weigh`, which returns records, and one after `tell`, which returns what
-    is published.
+    An earlier release has a method `weigh`, which returns records. A later one has `tell`, which
+    returns the published values.
     """
 
     before: Releases = ()
@@ -70,7 +70,7 @@ class FitPlan(ABC):
         return "pld"
 
     def named(self, label: str) -> Release | None:
-        """Return the release of a label beside the plan's own; each is made by whoever added it."""
+        """Return the release with a label that was added to the plan's own."""
         found = [release for release in (*self.before, *self.after) if release.label == label]
         if len(found) > 1:
             raise ValueError(f"{label!r} names {len(found)} releases of one plan.")
@@ -94,9 +94,9 @@ class FitPlan(ABC):
 
 
 def _behind_minimiser(event: Event, others: tuple[Event, ...]) -> Event | None:
-    """Return the event with Gaussian ones that follow an exact minimiser, as its final noise does.
+    """Return the event with Gaussian releases merged into an exact minimiser's final noise.
 
-    All these are one Gaussian release; None if there is no minimiser, or other noise.
+    Together they are one Gaussian release; None if there is no minimiser, or other noise.
     """
     gaussian = [other for other in others if isinstance(other, GaussianEvent)]
     if not isinstance(event, ObjectivePerturbationEvent) or len(gaussian) < len(others):
@@ -111,7 +111,7 @@ def leave_room(
 ) -> Any:
     """Return a plan for less than the target of the public numbers, met with other releases.
 
-    It may have others already, which stay nearer to its own.
+    The plan may contain others already, which come closer to its own.
     """
     target, found = numbers.target_epsilon, None
     left = _FIRST_SHARE * target
@@ -128,8 +128,8 @@ def leave_room(
         left = max(left + (1.0 - 0.3 * _UNUSED) * target - spent, 0.5 * left)
     if found is None:
         raise ValueError(
-            f"No noise was found with which the fit spends epsilon={target:g} beside the table of "
-            "calibrate=, or the count of prevalence='private': leave these out."
+            f"No noise was found for epsilon={target:g} together with the table of calibrate= "
+            "or the count of prevalence='private'. Leave these out, or raise epsilon."
         )
     return found
 
@@ -140,7 +140,7 @@ def cost(plan: Any, delta: float) -> float:
     if not isinstance(event, ObjectivePerturbationEvent):
         accountant = resolve_accountant(plan.accountant)(adjacency=plan.adjacency)
         return float(accountant.compose(event).epsilon(delta))
-    # Of one release the profile says it, at once. Doubles have no more than 2,100 powers of 2.
+    # The profile answers at once for one release. Doubles have no more than 2,100 powers of 2.
     low, high = 0.0, 1.0
     while event.profile_bound(high, plan.adjacency) > delta:
         low, high = high, 2.0 * high

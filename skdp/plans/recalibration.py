@@ -1,11 +1,10 @@
-"""Releases beside a fit's own: label counts, and the table that sets probabilities right.
+"""Releases that accompany a fit: label counts, and the table that recalibrates probabilities.
 
-Every bound on a record is then that of the fit without weights, whatever has been counted
-(Theorem 2 of ``docs/proofs/class_weights.md``).
+Every bound on a record is that of the fit without weights, whatever the counts (Theorem 2 of
+``docs/proofs/class_weights.md``).
 
-The table is counted with the weights that are released already, so that the two compose. An
-intercept and a slope of log odds are read off it. Proofs: Theorems 1 to 3 of
-``docs/proofs/recalibration.md``.
+The table is counted with the released weights, so that the two compose. An intercept and a slope of
+log odds are estimated from it. Proofs: Theorems 1 to 3 of ``docs/proofs/recalibration.md``.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ _UNIT = 2.0**22
 
 @dataclass(frozen=True)
 class LabelCounts(Release):
-    """How many records each label has: before a fit, whose rows it weighs."""
+    """Number of records per label, counted before a fit to weight its rows."""
 
     most: float = 1.0  # what all rows of one id count together
 
     def weigh(self, records: Records, model: Any, stream: RandomStream) -> Records:
-        """Return records of which those of rare labels count more, by noisy counts."""
+        """Return records in which rare labels count more, by noisy counts."""
         weights, targets = records.row_weight, records.targets
         parts = None if weights is None else weights / self.most
         counts = count_labels(targets, max(2, model.n_outputs), parts)
@@ -58,7 +57,7 @@ class LabelCounts(Release):
 def label_counts(
     epsilon: float, delta: float, adjacency: Adjacency, n_classes: int, most: float = 1.0
 ) -> LabelCounts:
-    """Return the release of how many records each label has, for a small share of the target."""
+    """Return the release of the number of records per label, for a small share of the target."""
     counts = replace(LabelCounts.shares(LABEL_COUNTS, adjacency, 0), most=most)
     if adjacency == "add-remove":  # of exact sums, with nothing to be rounded up
         counts = replace(counts, l2=1.0)
@@ -69,7 +68,7 @@ def label_counts(
 
 
 def count_labels(codes: np.ndarray, n_classes: int, shares: np.ndarray | None) -> np.ndarray:
-    """Count records by label; rows of one id count their shares, of which sums are exact."""
+    """Count records by label; rows of one id count their shares, which are summed exactly."""
     if shares is None:
         return np.bincount(codes, minlength=n_classes).astype(np.float64)
     whole = np.floor(shares * _UNIT)
@@ -93,7 +92,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class ScoresByLabel(Release):
-    """A table of scores by label: after a fit, of its released weights."""
+    """Table of scores by label, counted after a fit with its released weights."""
 
     most: float = 1.0  # what all rows of one id count together
     with_intercept: bool = True
@@ -101,7 +100,7 @@ class ScoresByLabel(Release):
     def tell(
         self, weights: np.ndarray, records: Records, model: Any, stream: RandomStream
     ) -> tuple[float, float]:
-        """Return the intercept and the slope that scores of the weights are to have."""
+        """Return the intercept and the slope that recalibrate scores of the weights."""
         X, row_weight, unpacked = records.X, records.row_weight, model.unpack(weights)
         if "network" in model.facts:
             rest = dict(zip(("coefs", "intercepts"), unpacked, strict=True))
@@ -135,8 +134,8 @@ def plan_with_table(
 ) -> Any:
     """Return the plan that releases a table after its own, and meets the target epsilon with it.
 
-    Without a target the plan stays as it is, and the table comes on top. `counted` says how rows
-    count in it.
+    Without a target the plan does not change, and the table adds to its cost. `counted` specifies
+    how rows count in it.
     """
     if epsilon is None:
         plan = build(numbers)
@@ -149,7 +148,7 @@ def plan_with_table(
 
 
 def _alone(score: Any, X: Any) -> Any:
-    """Return a function of rows that scores each by itself, to the last bit."""
+    """Return a function that scores each row separately, equal to the last bit."""
     return partial(ask_rows, score, way=probe(score, X).way)
 
 
@@ -158,7 +157,7 @@ def _count(score: Any, X: Any, targets: np.ndarray, weights: np.ndarray | None) 
 
 
 def score_rows(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Return scores of which each is a function of its row alone, to the last bit."""
+    """Return scores that are functions of their rows only, to the last bit."""
     if not isinstance(X, np.ndarray):  # sparse products go row by row
         return np.asarray(X @ coef.T) + intercept
     # Those of dense matrices round by a row's place; sums along an axis in memory do not.
@@ -175,9 +174,9 @@ def score_rows(X: Any, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
 def count_scores(scores: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Return a table of label (0, 1) by bin of the score.
 
-    Of several classes a row counts if it is of one of the two with the largest scores: then the
-    later one is the label 1, and the score is how much it is ahead. A row of equal scores says
-    nothing of their scale, and a row of zeros without an intercept is as good as none.
+    With several classes, a row counts if its class has one of the two largest scores. The later of
+    the two classes is then the label 1, and the score is its lead. A row of equal scores carries no
+    information on their scale; a row of zeros without an intercept counts as no row.
     """
     if scores.shape[1] == 1:
         margins, labels, counted = scores[:, 0], codes == 1, True
@@ -196,7 +195,7 @@ def count_scores(scores: np.ndarray, codes: np.ndarray, weights: np.ndarray | No
 def release_line(
     table: np.ndarray, release: Release, stream: RandomStream, with_intercept: bool
 ) -> tuple[float, float]:
-    """Release a table, and return the intercept and the positive slope that it tells."""
+    """Release a table, and return the intercept and the positive slope estimated from it."""
     counts = release.make(table, stream)
     covariance = release.sigma**2 * np.eye(table.size)
     return fit_logistic(ScoreTable(counts, covariance, BINS), with_intercept)

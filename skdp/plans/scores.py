@@ -24,18 +24,18 @@ PARTS = 4
 
 
 def number_of_bins(n: int, sigma: float) -> int:
-    """Return how many bins n records and noise of that scale on a count are worth."""
+    """Return the best number of bins for n records and noise of that scale on a count."""
     return int(np.clip(2 * round(3.2 * (n / sigma) ** 0.18), _FEWEST, _MOST))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreBins:
-    """Bins of scores in [0, 1]; all of it is public.
+    """Bins of scores in [0, 1], all of them public.
 
-    A score lies in the bin whose lower edge is the last that it reaches. Of scores that take few
-    values those are the `atoms`, one a bin. A row is positive at a threshold that its score
-    reaches; `first_positive` has the first such bin for each threshold. On the bent scale, on which
-    edges are evenly spaced, log odds x are the arsinh of ``(x - centre) / scale``.
+    A score is in the bin with the largest lower edge that it reaches. For scores with few values,
+    the edges are the `atoms`, one per bin. A row is positive at a threshold that its score reaches;
+    `first_positive` has the first such bin for each threshold. Edges are evenly spaced on the bent
+    scale, on which log odds x are the arsinh of ``(x - centre) / scale``.
     """
 
     edges: np.ndarray
@@ -51,7 +51,7 @@ class ScoreBins:
         thresholds: tuple[float, ...],
         location: tuple[float, float] | None = None,
     ) -> ScoreBins:
-        """Return so many bins on the scale of log odds, more only if thresholds are many.
+        """Return this number of bins on the scale of log odds, or more if thresholds are many.
 
         Every threshold is an edge. The location is a centre and a spread of log odds, around which
         edges are densest.
@@ -86,7 +86,7 @@ class ScoreBins:
 
     @classmethod
     def at(cls, values: Any, thresholds: tuple[float, ...]) -> ScoreBins:
-        """Return one bin for each value that scores can take."""
+        """Return one bin for each possible score."""
         atoms = np.unique(np.asarray(values, dtype=np.float64))
         return cls(0.5 * (atoms[1:] + atoms[:-1]), thresholds, atoms)
 
@@ -119,14 +119,14 @@ class ScoreBins:
 
     @cached_property
     def coarse(self) -> np.ndarray:
-        """The cell between declared thresholds that each bin lies in."""
+        """The cell between declared thresholds that contains each bin."""
         cuts = np.unique(self.first_positive)
         passed = np.searchsorted(cuts, np.arange(self.count), side="right")
         return np.unique(passed, return_inverse=True)[1]
 
     @cached_property
     def parts(self) -> np.ndarray:
-        """Lower and upper ends of the cells that bins are divided into, shape (2, n_cells)."""
+        """Lower and upper ends of the cells within bins, shape (2, n_cells)."""
         if self.atoms is not None:
             return np.stack([self.atoms, self.atoms])
         steps = np.arange(PARTS + 1) / PARTS
@@ -144,10 +144,10 @@ class ScoreBins:
 
     @cached_property
     def spreads(self) -> tuple[np.ndarray, np.ndarray]:
-        """Matrices that share the counts of bins out among their cells: with slopes, and without.
+        """Matrices that distribute the counts of bins over their cells: with slopes, and without.
 
-        Within a bin the density on the bent scale is a line; its slope comes from the neighbours,
-        or is 0. The outermost bins reach to infinity: theirs is 0.
+        Within a bin the density on the bent scale is a line with a slope from the neighbours, or 0.
+        The outermost bins are unbounded and have slope 0.
         """
         if self.atoms is not None:
             return np.eye(self.count), np.eye(self.count)
@@ -164,9 +164,9 @@ class ScoreBins:
         return sloped, flat
 
     def ordered(self, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return matrices as those of `spreads`, with all of some bins in their last or first cell.
+        """Return matrices like `spreads`, with some bins' counts in their last or first cell.
 
-        They are for bins between edges.
+        Only bins between edges may be among these.
         """
         found = []
         for cell in (PARTS - 1, 0):
@@ -182,9 +182,9 @@ class ScoreBins:
 class ScoreTable:
     """One table of label (0, 1) by bin: noisy counts, and the public covariance of their noise.
 
-    Counts are as they were released, below zero too. The covariance is that of the flat table.
-    Where known, `offsets` are what scores within bins add to the sums of scores and of squared
-    distances from labels, and `offset_variances` those of their noise.
+    Counts are as released, also below zero. The covariance is that of the flat table. Where known,
+    `offsets` are the additions of scores within bins to the sums of scores and of squared distances
+    from labels, and `offset_variances` those of their noise.
     """
 
     counts: np.ndarray
@@ -195,10 +195,10 @@ class ScoreTable:
 
     @cached_property
     def spikes(self) -> np.ndarray:
-        """Bins within which nothing is known of the order of scores, as the noisy counts say.
+        """Bins in which the order of scores is unknown, according to the noisy counts.
 
-        They hold a large share of all rows, or stand out from their neighbours; all do where most
-        stand out. The outermost ones reach to infinity.
+        They contain a large share of all rows, or exceed their neighbours; all bins count if most
+        exceed them. The outermost bins are unbounded.
         """
         bins, every = self.bins, self.counts.sum(axis=0)
         if bins.atoms is not None or bins.count < 5:
@@ -224,7 +224,7 @@ class ScoreTable:
 
     @property
     def concentrated(self) -> bool:
-        """Whether most rows lie in spikes, as the noisy counts say."""
+        """Whether most rows are in spikes, according to the noisy counts."""
         every = np.maximum(self.counts.sum(axis=0), 0.0)
         return bool(every[1:-1] @ self.spikes[1:-1] > _CONCENTRATED * max(every.sum(), 1.0))
 
@@ -243,9 +243,9 @@ def log_odds(probabilities: np.ndarray) -> np.ndarray:
 def fit_logistic(table: ScoreTable, with_intercept: bool = True) -> tuple[float, float]:
     """Return intercept and positive slope of a logistic regression of labels on log odds of scores.
 
-    Without noise they solve its equations, up to where scores lie within bins. Equations are
-    weighted by the inverse of their covariance, of noise and sampling, with one pseudo-observation
-    of the identity: standard deviation 1 of the intercept and of the logarithm of the slope.
+    Without noise they solve its equations, up to the positions of scores within bins. Equations are
+    weighted by the inverse of their covariance, from noise and sampling. One pseudo-observation of
+    the identity has standard deviation 1 for the intercept and for the logarithm of the slope.
     """
     places, spread = _places(table)
     negatives, positives = table.counts @ spread.T
@@ -272,9 +272,9 @@ def fit_logistic(table: ScoreTable, with_intercept: bool = True) -> tuple[float,
 
 
 def smoothed(table: ScoreTable) -> np.ndarray:
-    """Return counts drawn towards those of the logistic curve by what noise explains of the gap.
+    """Return counts shrunk towards the logistic curve by the share of the gap due to noise.
 
-    Shrinkage is by the positive part of James and Stein: without noise counts stay as they are.
+    Shrinkage is the positive-part James-Stein rule: without noise, counts do not change.
     """
     places, spread = _places(table)
     intercept, slope = fit_logistic(table)
@@ -289,7 +289,7 @@ def smoothed(table: ScoreTable) -> np.ndarray:
 
 
 def best_bin(counts: np.ndarray, metric: str, costs: tuple[float, float]) -> int:
-    """Return the first bin to call positive; nothing is divided by a count that may be below 1."""
+    """Return the first bin to call positive, without dividing by a count that may be below 1."""
     negatives, positives = np.maximum(counts.sum(axis=1), 1.0)
     below = np.cumsum(counts[:, :-1], axis=1)
     false = np.clip(negatives - below[0], 0.0, negatives)
@@ -304,11 +304,11 @@ def best_bin(counts: np.ndarray, metric: str, costs: tuple[float, float]) -> int
 
 
 def _places(table: ScoreTable) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log odds of the cells of bins, and the matrix that shares counts out."""
+    """Return the log odds of the cells of bins, and the matrix that distributes counts."""
     low, high = table.bins.parts
     return log_odds(0.5 * (low + high)), table.bins.spreads[0]
 
 
 def _totals(table: ScoreTable) -> np.ndarray:
-    """Return rows a bin, with one more shared out among all: there is something everywhere."""
+    """Return rows per bin, with one more distributed over all bins so that none is empty."""
     return np.maximum(table.counts.sum(axis=0), 0.0) + 1.0 / table.bins.count

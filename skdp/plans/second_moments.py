@@ -26,19 +26,19 @@ def row_blocks(X: Any, shares: np.ndarray | None = None) -> Iterator[tuple[Any, 
 
 
 def share_rows(X: Any, shares: np.ndarray | None) -> Any:
-    """Multiply rows by their shares in what their unit contributes; None is one of each row."""
+    """Multiply rows by their shares in their unit's contribution; None is one for each row."""
     if shares is None:
         return X
     return sparse.diags_array(shares) @ X if sparse.issparse(X) else X * shares[:, np.newaxis]
 
 
 def share_number(X: Any, shares: np.ndarray | None) -> Any:
-    """Return the sum of the shares of rows: their number where each is a unit."""
+    """Return the sum of the shares of rows: their number if each row is a unit."""
     return X.shape[0] if shares is None else shares.sum()
 
 
 def round_towards_zero(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return values in a narrower type, none of them lengthened by it."""
+    """Return values in a narrower type, rounded so that none gets longer."""
     with np.errstate(over="ignore"):
         narrow = values.astype(dtype)
     longer = np.abs(narrow) > np.abs(values)
@@ -71,7 +71,7 @@ def scale_norms(X: Any) -> tuple[np.ndarray, np.ndarray]:
 def bound_rows(X: Any, norm: float, *, every: bool = False) -> Any:
     """Scale rows longer than a bound down to it, with `every` shorter ones up to it as well.
 
-    Rows are finite, a CSR matrix holds no entry twice. Scaled rows end a few units of rounding
+    Rows are finite, and a CSR matrix stores no entry twice. Scaled rows end a few units of rounding
     below the bound, so that no computed row exceeds it.
     """
     sizes, relative = scale_norms(X)
@@ -98,7 +98,7 @@ MOST_COLUMNS = 1 << 15
 
 
 def refuse_wide(n_features: int) -> None:
-    """Refuse rows whose moments fit no memory, before anything is charged for them."""
+    """Refuse rows whose moments do not fit into memory, before they are charged."""
     if n_features > MOST_COLUMNS:
         raise ValueError(
             f"Second moments of {n_features} columns are too large a matrix: they are for "
@@ -111,9 +111,9 @@ def second_moment_bound(
 ) -> ContributionBound:
     """Return the sensitivity of sums of ``(a x, x x^T)`` over rows of norm at most 1.
 
-    For a^2 in [0, 2], norm ``sqrt(1 + a^2)`` and diameter ``(2 + a^2) / sqrt(2)``, in the Frobenius
-    norm, are attained; a single feature has diameter ``max(1, 2 a)`` for ``a^2`` of 0 or at least
-    0.361.
+    For a^2 in [0, 2], the norm is ``sqrt(1 + a^2)`` and the diameter ``(2 + a^2) / sqrt(2)``, both
+    in the Frobenius norm and attained. A single feature has diameter ``max(1, 2 a)`` for ``a^2`` of
+    0 or at least 0.361.
     """
     norm = math.sqrt(1.0 + squared_mean_weight)
     gap = (2.0 + squared_mean_weight) / math.sqrt(2.0)
@@ -125,7 +125,7 @@ def second_moment_bound(
 def packed_moments(
     rows: Any, squared_mean_weight: float = 0.0, shares: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the sums that :func:`second_moment_bound` speaks of, as one vector."""
+    """Return the sums of :func:`second_moment_bound` as one vector."""
     shared = share_rows(rows, shares)
     gram = rows.T @ shared
     if sparse.issparse(gram):
@@ -136,8 +136,8 @@ def packed_moments(
 def pack_moments(gram: np.ndarray, total: np.ndarray, squared_mean_weight: float) -> np.ndarray:
     """Return sums of ``x x^T`` and of ``x`` as one vector, without the latter if their weight is 0.
 
-    Entries off the diagonal are multiplied by ``sqrt(2)``, so that the Euclidean norm of the packed
-    upper triangle is the Frobenius norm of the matrix; then comes the sum of ``a x``.
+    Entries off the diagonal are multiplied by ``sqrt(2)``. The Euclidean norm of the packed upper
+    triangle is then the Frobenius norm of the matrix. The sum of ``a x`` follows.
     """
     above = np.triu_indices(gram.shape[0])
     packed = gram[above] * _packing(above)

@@ -1,7 +1,7 @@
-"""Plan of private variational inference, and what its noise does to the posterior.
+"""Plan of private variational inference, and the effect of its noise on the posterior.
 
-It is DP-SGD on gradients of the evidence bound (after Jalko, Dikmen and Honkela 2017). All but
-the plan is post-processing. Proof: Theorem 1 of ``docs/proofs/variational.md``.
+It is DP-SGD on gradients of the evidence bound (after Jalko, Dikmen and Honkela 2017). Everything
+except the plan is post-processing. Proof: Theorem 1 of ``docs/proofs/variational.md``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def account_for_noise(
     """Return means and deviations of weights, given the released means and all of their noise.
 
     The optimum is a share of the likelihood's maximum, which is normal around the weights with
-    precision n c; released is a share of the optimum, with noise.
+    precision n c. The released mean is a share of the optimum, with noise.
     """
     model: Any = plan.model
     curvatures = steady_curvatures(plan, curvatures)
@@ -85,8 +85,8 @@ def account_for_noise(
 def pass_through(plan: NoisyGradientPlan, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return how the released average depends on the optimum, and the variance of its noise.
 
-    To first order a mean gradient is ``(c + penalty)(weight - optimum)``, and steps are linear:
-    both follow from the derivatives of the average, taken backwards.
+    To first order, a mean gradient is ``(c + penalty)(weight - optimum)`` and steps are linear.
+    Both results follow from the derivatives of the average, taken backwards.
     """
     slope, divisor = curvatures + plan.rule.penalty, plan.rule.divisor
     # Gradients of the rows of a lot vary as their curvature does where the model holds.
@@ -106,7 +106,7 @@ def pass_through(plan: NoisyGradientPlan, curvatures: np.ndarray) -> tuple[np.nd
 
 
 def steady_curvatures(plan: NoisyGradientPlan, curvatures: np.ndarray) -> np.ndarray:
-    """Move the columns' curvatures towards their mean, by how much of their spread is noise."""
+    """Shrink the columns' curvatures towards their mean by the noise's share of their spread."""
     model: Any = plan.model
     columns = curvatures[:, : model.n_features]
     pace = np.array([[model.pace - plan.rule.penalty]])

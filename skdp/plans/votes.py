@@ -27,7 +27,7 @@ _VOTE, _MAXIMUM = math.sqrt(2.0) * ROUND_UP, 1.0
 
 @dataclass(frozen=True)
 class Threshold:
-    """What "confident-gaussian" asks of the largest count, and how many queries it may answer.
+    """Threshold of "confident-gaussian" on the largest count, and its maximal number of answers.
 
     `ratio` is the noise of the test over that of the votes.
     """
@@ -38,7 +38,7 @@ class Threshold:
 
     @classmethod
     def with_share(cls, share: float, votes: float, n_queries: int, max_answers: int) -> Threshold:
-        """Return the threshold whose tests cost a share of all that is spent, in squared mu."""
+        """Return the threshold whose tests take a share of the total cost, in squared mu."""
         if max_answers > n_queries:
             raise ValueError(f"max_answers={max_answers} exceeds the {n_queries} queries.")
         tests, answers = n_queries * _MAXIMUM**2 / share, max_answers * _VOTE**2 / (1.0 - share)
@@ -47,7 +47,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class _LaplaceCounts(Release):
-    """Counts of which `times` move by 1 at most, with Laplace noise on every one."""
+    """Counts with Laplace noise, at most `times` of which change, each by 1."""
 
     @property
     def _single(self) -> Event:
@@ -80,7 +80,7 @@ class VotePlan(OnAllRows):
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """Largest counts, where they are tested, and votes; the same under both relations."""
+        """Largest counts, where tested, and votes; the same under both adjacency relations."""
         if self.aggregation == "laplace":
             # A vote moves two counts by 1 each: its argmax alone would be 2/b-DP, never 1/b.
             return (_LaplaceCounts("votes", 1.0, times=2 * self.n_queries, scale=self.noise),)
@@ -93,11 +93,11 @@ class VotePlan(OnAllRows):
 
     @property
     def event(self) -> Event:
-        """What is accounted for."""
+        """All releases of the votes, for the accountants."""
         return compose(self.releases)
 
     def describe(self) -> str:
-        """Say what is released, for the statement."""
+        """Describe the released values, for the statement."""
         kind = "Laplace noise of scale" if self.aggregation == "laplace" else "Gaussian noise of"
         text = (
             f"{self.n_teachers} teachers on disjoint parts vote on {self.n_queries} public rows; "

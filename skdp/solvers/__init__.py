@@ -1,6 +1,6 @@
-"""Compiled solvers of regularised empirical risk; they know nothing of privacy or budgets.
+"""Compiled solvers of regularised empirical risk, without privacy or budgets.
 
-Names here are outside the promise of ``docs/policy.md``: they may change in any version.
+Names here are not covered by ``docs/policy.md``: they may change in any version.
 """
 
 from skdp.solvers.gradients import sum_expected_gradients, sum_gradients

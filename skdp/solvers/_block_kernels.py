@@ -41,9 +41,9 @@ for _name in ("sgemm", "dgemm"):
 
 @intrinsic
 def _multiply(typing_context: Any, a: Any, at: Any, b: Any, bt: Any, out: Any, shape: Any) -> Any:
-    """Write the product of two matrices, transposed if ``at`` and ``bt``, by scipy's library.
+    """Write the product of two matrices, transposed if ``at`` and ``bt``, with scipy's BLAS.
 
-    Of C-contiguous matrices first entries are read and written; ``shape`` holds the numbers of
+    The first entries of C-contiguous matrices are read and written. ``shape`` holds the numbers of
     rows, of columns and of products in each sum.
     """
     signature = types.void(a, types.boolean, b, types.boolean, out, types.UniTuple(types.intp, 3))
@@ -83,7 +83,7 @@ multiply: Any = _multiply
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def matrix_of(memory: np.ndarray, shapes: np.ndarray, layer: int) -> np.ndarray:
-    """Return one of the matrices that lie one after the other."""
+    """Return one of the matrices that are stored one after the other."""
     first = 0
     for k in range(layer):
         first += shapes[k, 0] * shapes[k, 1]
@@ -100,7 +100,7 @@ def add_start(start: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True, fastmath=FAST, **OUTER)
 def gather_dense(rows: Any, place: tuple[Array, int], values: Array, squares: Array) -> None:
-    """Write scaled rows and their constant column, and the squares of the norms of what is written.
+    """Write scaled rows with their constant column, and their squared norms.
 
     Rows are positions in ``index`` from ``first`` on, or row numbers themselves when it is empty.
     """
@@ -161,7 +161,7 @@ def activate(values: np.ndarray, bias: float, code: int, squares: np.ndarray) ->
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def tanh(x: float) -> float:
-    """Return the hyperbolic tangent, within 2e-16; what is no number stays so."""
+    """Return the hyperbolic tangent, within 2e-16; NaN stays NaN."""
     power = exp_negative(2.0 * abs(x))
     size = (1.0 - power) / (1.0 + power)
     return math.copysign(size, x) if x == x else x
@@ -171,7 +171,7 @@ def tanh(x: float) -> float:
 def forward(network: Network, block: Any, filled: int, count: int) -> None:
     """Compute values of all layers and scores from gathered rows.
 
-    Of the rows of the block, ``filled`` are multiplied and ``count`` are wanted.
+    ``filled`` rows of the block are multiplied, and the first ``count`` are used.
     """
     weights, shapes, code, bias = network
     last = len(shapes) - 1
@@ -189,9 +189,9 @@ def forward(network: Network, block: Any, filled: int, count: int) -> None:
 def backward(
     network: Network, block: Any, filled: int, count: int, clipping: Any, tiny: float, total: Array
 ) -> int:
-    """Compute errors of all layers from slopes, cut them and write the sum of the gradients.
+    """Compute errors of all layers from slopes, clip them and write the sum of the gradients.
 
-    Returned is how many needed no cutting; `find_factors` says what ``clipping`` holds.
+    Return the number that needed no clipping; `find_factors` documents ``clipping``.
     """
     weights, shapes, code, _ = network
     n_layers = len(shapes)
@@ -218,9 +218,9 @@ def backward(
 def softmax_slopes(
     loss: Any, block: Any, scores: Array, labels: Labels, want_values: bool
 ) -> float:
-    """Turn scores into slopes, with the squares of their norms; return the sum of the losses.
+    """Turn scores into slopes, with their squared norms; return the weighted sum of the losses.
 
-    Their weights, by which the sum counts them, are copied to the block's shares.
+    The weights are copied to the block's shares.
     """
     targets, row_weight, index, first = labels
     scratch, shares, squares, total = block.scores, block.shares, block.squares[1, -1], 0.0
@@ -283,10 +283,10 @@ def derive(errors: np.ndarray, values: np.ndarray, code: int, squares: np.ndarra
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **INNER)
 def find_factors(block: Any, count: int, clipping: tuple[int, float, float, float, float]) -> int:
-    """Write what shrinks each record's gradient of each layer to ``target``; -1 drops a record.
+    """Write factors that shrink each record's layer gradients to ``target``; -1 drops a record.
 
-    Weights come on top. Returned is how many were no longer than ``clip``. Squares from ``limit``
-    on drop a record.
+    Weights are applied afterwards. Return the number no longer than ``clip``. Squared norms of
+    ``limit`` or more drop a record.
     """
     code, clip, target, floor, limit = clipping
     squares, shares, factors = block.squares, block.shares, block.factors
@@ -318,7 +318,7 @@ def find_factors(block: Any, count: int, clipping: tuple[int, float, float, floa
 
 @njit(cache=True, nogil=True, fastmath=STRICT, **OUTER)
 def cut(values: np.ndarray, errors: np.ndarray, factors: np.ndarray, tiny: float) -> None:
-    """Multiply errors by factors; of records that are dropped nothing is left, values included.
+    """Multiply errors by factors; erase dropped records, including their values.
 
     Products smaller than ``tiny`` become zero: rounding them could lengthen a gradient.
     """

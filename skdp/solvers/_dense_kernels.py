@@ -75,7 +75,8 @@ TINY = 1e-305
 def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> bool:
     """Write ``min(1 / data_norm, 1 / ||x_i||)``, rounded down, for every row of a dense matrix.
 
-    NaN is written for rows that matter and whose squares overflow or vanish; told is if none is so.
+    NaN marks relevant rows whose squares overflow or vanish; the return value is whether there is
+    none.
     """
     # Bounds the rounding error of the sum of squares and of the operations after it.
     shrink = 1.0 - (0.5 * X.shape[1] + 6.0) * 1.2e-16
@@ -98,7 +99,7 @@ def row_scales(X: np.ndarray, data_norm: float, out: np.ndarray) -> bool:
 def row_norm(X: np.ndarray, i: int, scale: float, intercept: float) -> float:
     """Return the norm of ``scale * x_i`` and its constant column, or a bound on it.
 
-    A scaled row whose squares overflow counts as one of norm 1, which none exceeds.
+    A scaled row whose squares overflow counts as one of norm 1, the largest possible.
     """
     stay_apart()
     total = TINY
@@ -265,7 +266,7 @@ def row_scores(
 
 @njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def clip_factor(slopes: np.ndarray, norm: float, clip: float) -> float:
-    """Return what shrinks the outer product of ``slopes`` and a row to norm at most ``clip``."""
+    """Return the factor that shrinks the outer product of ``slopes`` and a row to norm ``clip``."""
     square = 0.0
     for k in range(slopes.size):
         square += slopes[k] * slopes[k]
@@ -279,7 +280,7 @@ def accumulate_softmax(
 ) -> None:
     """Add to ``out`` the clipped per-row gradients of rows ``start`` to ``stop``.
 
-    As for losses of one score; ``scratch`` holds the scores.
+    Like :func:`accumulate`; ``scratch`` holds the scores.
     """
     X, scale, intercept, targets, row_weight = data
     _, numbers, clip, scratch = options

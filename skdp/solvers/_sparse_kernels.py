@@ -1,7 +1,7 @@
 """Row scales and gradient sums over the rows of a CSR matrix.
 
-A matrix is the tuple ``(data, indices, indptr)``. Sums touch only stored entries, so a lot costs
-its number of stored entries and not the number of columns.
+A matrix is the tuple ``(data, indices, indptr)``. Sums touch only stored entries: the cost of a
+batch is its number of stored entries, independent of the number of columns.
 """
 
 from __future__ import annotations

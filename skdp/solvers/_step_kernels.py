@@ -89,9 +89,9 @@ def _accumulate_rows(*args: Any) -> Callable[..., None]:
 def run_steps(
     data: Data, options: Options, steps: Steps, rule: np.ndarray, state: State, total: np.ndarray
 ) -> bool:
-    """Take one noisy step for each lot ``index[offsets[t]:offsets[t + 1]]``.
+    """Take one noisy step for each batch ``index[offsets[t]:offsets[t + 1]]``.
 
-    Returned is whether all sums were finite.
+    Return whether all sums were finite.
     """
     index, offsets, noise, rates, averaging = steps
     weights, finite = state[0], True

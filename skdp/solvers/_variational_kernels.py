@@ -34,7 +34,7 @@ def clipped_slopes(
     rule: tuple[np.ndarray, np.ndarray],
     clip: float,
 ) -> tuple[float, float]:
-    """Return what a row and its squares are multiplied by in a gradient cut to ``clip``.
+    """Return the factors of a row and of its squares in a gradient clipped to ``clip``.
 
     ``products`` are the mean and variance of the row's score, and its sums of squares and of fourth
     powers.
@@ -54,7 +54,7 @@ def clipped_slopes(
 def accumulate_dense(
     data: Any, posterior: tuple[Array, Array], index: Array, options: Any, out: Array
 ) -> None:
-    """Add to the two rows of ``out`` what the rows ``index`` give, each cut to ``clip``.
+    """Add to the two rows of ``out`` the contributions of the rows ``index``, clipped to ``clip``.
 
     `posterior` holds means and variances of weights, `options` the gain, the rule and the clip.
     """

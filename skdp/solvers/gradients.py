@@ -38,7 +38,7 @@ def accumulate_kernel(is_sparse: bool, family: str) -> Callable[..., float]:
 
 
 def check_targets(rows: Rows, loss: Loss) -> Any:
-    """Return the loss as kernels take it; refuse one without, and targets of another kind."""
+    """Return the loss as kernels take it; refuse one without kernel, and unsuitable targets."""
     arguments = kernel_arguments(loss)
     if rows.target_kind != loss.target_kind:
         raise ValueError(
@@ -74,7 +74,7 @@ def check_index(index: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
 
 
 def check_shape(name: str, array: Vector, size: int) -> None:
-    """Refuse an array beyond whose end kernels would read or write."""
+    """Refuse an array that kernels would read or write past its end."""
     if array.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
 

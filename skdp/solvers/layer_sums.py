@@ -1,8 +1,8 @@
 """Sums of clipped per-example gradients of dense layers, by matrix products of blocks of rows.
 
-The gradient of one record with respect to a layer's matrix is the product of its errors and its
-values, so that the norm is the product of two norms (Goodfellow 2015): errors are cut before one
-product adds up a block (Bu et al. 2023), and no gradient of one record is ever stored.
+One record's gradient in a layer's matrix is the product of its errors and its values. Its norm is
+the product of two norms (Goodfellow 2015). Errors are therefore clipped before one product adds up
+a block (Bu et al. 2023), and no gradient of a single record is stored.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _CLIPPINGS = {"flat": 0, "per-layer": 1, "normalize": 2}
 class Layers:
     """Shapes (outputs, columns) of the matrices of dense layers, and how one record is cut.
 
-    The last column of every matrix is that of a constant `bias`; where a single layer has none, its
-    matrix has as many columns as the rows. Rows enter times `gain`.
+    The last column of every matrix is that of a constant `bias`. A single layer without one has the
+    columns of the rows. Rows are multiplied by `gain`.
 
     Examples
     --------
@@ -70,9 +70,10 @@ class Layers:
         return _split(flat, self.shapes)
 
     def rounding_margin(self, dtype: Any, n_rows: int) -> float:
-        """Return a relative bound on what rounding adds to one record's part in a sum of `n_rows`.
+        """Return a relative bound on the rounding error of one record's part in a sum of `n_rows`.
 
-        All calls but the last have a block of rows or more; see docs/proofs/networks.md, Theorem 2.
+        All calls except the last have a block of rows or more; see docs/proofs/networks.md, Theorem
+        2.
         """
         unit = float(np.finfo(dtype).eps) / 2.0
         # In double precision blocks may hold other rows than before, and all round anew.
@@ -93,7 +94,7 @@ def _split(flat: NDArray[Any], shapes: list[tuple[int, int]]) -> list[NDArray[An
 
 
 def _gamma(terms: float, unit: float) -> float:
-    """Return the bound on the relative error of a sum of so many products in any order."""
+    """Return the bound on the relative error of a sum of `count` products in any order."""
     return terms * unit / (1.0 - terms * unit)
 
 
@@ -180,11 +181,11 @@ class LayerSums:
         clip: float = math.inf,
         values: bool = False,
     ) -> tuple[int, float]:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each clipped to ``clip``.
 
-        They count as often as the rows' weights say, and so do losses. Returned are how many were
-        within it before, and the sum of the losses if ``values``. Without ``out`` only losses are
-        summed. Calls share memory: one at a time.
+        Gradients and losses are multiplied by the rows' weights. Return the number of gradients
+        within ``clip`` before clipping, and the sum of the losses if ``values``. Without ``out``
+        only losses are summed. Calls share memory: one at a time.
         """
         n_weights = self.layers.n_weights
         check_shape("weights", weights, n_weights)
@@ -244,11 +245,11 @@ class LayerSums:
         return sum(within for within, _ in found), math.fsum(value for _, value in found)
 
     def _begin(self, count: int, k: int, n_blocks: int) -> int:
-        """Return the first row of a block, which depends on nothing but the number of rows."""
+        """Return the first row of a block, which depends only on the number of rows."""
         return min(count, k * self.layers.block) if self._whole_blocks else count * k // n_blocks
 
     def _keep(self, n_blocks: int) -> int:
-        """Return the sums of how many blocks are kept at once, and make room for them."""
+        """Return the sums of the blocks that are kept at once, and make room for them."""
         pairs = max(1, _KEPT_NUMBERS // (2 * self.layers.n_weights))
         at_once = min(n_blocks, _MOST_KEPT, 2 * pairs)
         if len(self._kept) < at_once:
@@ -273,9 +274,9 @@ class LayerSums:
         want_values: bool,
         total: NDArray[Any] | None,
     ) -> tuple[int, float]:
-        """Write into ``total`` the sum of the gradients of a block of rows; return what `add` does.
+        """Write into ``total`` the sum of the gradients of a block of rows; return like `add`.
 
-        Few calls, as threads wait for each other between those of compiled code.
+        It makes few calls of compiled code, because threads wait for each other between them.
         """
         try:
             block = self._blocks.pop()

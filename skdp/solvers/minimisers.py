@@ -43,8 +43,8 @@ def newton(
 ) -> Vector:
     """Return weights at which the norm of the gradient over ``rows`` is at most ``target``.
 
-    The metric is first that of ``sample``; after ``max_iter`` steps it is fresh at every one, and
-    after a public number of these `_descend` has the last word.
+    The first metric is that of ``sample``. After ``max_iter`` steps it is computed anew at every
+    step. After a public number of these, `_descend` takes over.
     """
     # Steps are minus the inverse of a metric times the exact gradient. The metric is a Hessian,
     # from a sample of the rows at first, corrected by the last few steps as in limited-memory BFGS.
@@ -89,7 +89,7 @@ def newton(
 def _descend(
     objective: RegularisedObjective, weights: Vector, target: float, rows: Index
 ) -> Vector:
-    """Do the same by accelerated gradient descent, in at most as many steps as are proved.
+    """Minimise by accelerated gradient descent, within the proved number of steps.
 
     An objective that does not meet the theorem's conditions ends in an error, which says no more.
     """
@@ -218,8 +218,8 @@ def minimise(
 ) -> Vector:
     """Return weights at which the gradient norm is at most ``tolerance``, whatever the data.
 
-    A sensitivity rests on the tolerance, and nothing may tell how hard it was to meet: there is no
-    warning, no iteration count and no other way out.
+    A sensitivity depends on the tolerance, and nothing may reveal how hard it was to meet. There is
+    no warning, no iteration count and no early exit.
 
     Examples
     --------
@@ -308,10 +308,10 @@ def gradient_descent(
     step_sizes: float | Vector,
     radius: float = math.inf,
 ) -> Vector:
-    """Return the last of so many iterates from zero, each projected onto the ball of the radius.
+    """Return the last of `steps` iterates from zero, each projected onto the ball of the radius.
 
-    Nothing depends on the data but the iterates, so the sensitivity of the last one follows from
-    the contraction of the step alone. Projection onto a ball is non-expansive and keeps it.
+    Only the iterates depend on the data, so the sensitivity of the last one follows from the
+    contraction of the step. Projection onto a ball is non-expansive and preserves it.
 
     Examples
     --------

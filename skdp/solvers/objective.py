@@ -137,7 +137,7 @@ class RegularisedObjective:
         return total
 
     def _map_parts(self, method: Callable[..., Any], given: Any, index: Index) -> Iterator[Any]:
-        """Call a method of the objective of each part of the rows, and return what it gives."""
+        """Call a method of the objective of each part of the rows, and return the results."""
         return self.rows.map_parts(partial(_of_part, self.loss, method, given), index)
 
     def hessian(self, weights: Vector, index: Index = None) -> NDArray:

@@ -32,7 +32,7 @@ _BLOCK_ELEMENTS = 1 << 16
 
 
 class _WritableView:
-    """Re-describes the memory of an array without its read-only flag."""
+    """View of the memory of an array without its read-only flag."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.owner = array
@@ -68,7 +68,7 @@ def _as_kernels_take(X: Any, checked: bool = False) -> Any:
 
 
 def _as_scipy_has(matrix: Any, n_features: int) -> Any:
-    """Return a matrix as arrays or scipy know it, sharing its memory."""
+    """Return a matrix as an array or a scipy matrix, sharing its memory."""
     if not isinstance(matrix, tuple):
         return matrix
     shape = (len(matrix[2]) - 1, n_features)
@@ -100,7 +100,7 @@ def _scales_of_block(data_norm: float, block: Any, chosen: None) -> Vector:
 # What overflows may not be told.
 @np.errstate(all="ignore")
 def _careful_scales(part: Any, data_norm: float) -> Vector:
-    """Do the same for rows whose squares overflow or vanish, which it may change."""
+    """Return the scales of rows whose squares overflow or vanish, which it may change."""
     is_sparse = sparse.issparse(part)
     top = abs(part).max(axis=1)
     top = top.toarray().ravel() if is_sparse else top
@@ -132,8 +132,8 @@ class Rows:
     is dense, or ``(data, indices, indptr)`` of a CSR one, or a source that is read in blocks, whose
     rows kernels take from :meth:`parts`. Build with :meth:`from_matrix`.
 
-    Losses and gradients count `row_weight` times in sums (None: all once), whatever they were cut
-    to before, and means divide by `n_units`, the number of rows unless it is given.
+    Clipped losses and gradients are multiplied by `row_weight` in sums (None: 1). Means divide by
+    `n_units`, by default the number of rows.
 
     Examples
     --------
@@ -255,9 +255,9 @@ class Rows:
     ) -> Iterator[Any]:
         """Yield ``function(part, chosen, *columns)`` for rows in memory, part after part.
 
-        `chosen` are the numbers in the part that are meant, None for all: sums over all parts, in
-        an order that is always the same, are sums over the rows of ``index``. Of columns, with a
-        number for each row, a part is given its own. A source calls the function where parts lie.
+        `chosen` are the selected row numbers in the part, None for all. Summing the results of all
+        parts in order gives the sum over the rows of ``index``. Columns have one number per row,
+        and each part receives its own. A source calls the function where its parts are stored.
         """
         source = self.matrix
         if not isinstance(source, RowSource):
@@ -265,7 +265,7 @@ class Rows:
         return source.map(*self._on_parts(function, columns), index)
 
     def column(self, function: Callable[..., Any]) -> Vector:
-        """Return a number for each row, from a function of parts as `map_parts` takes it."""
+        """Return one number per row, from a function of parts as `map_parts` takes it."""
         if not isinstance(self.matrix, RowSource):
             return function(self, None)
         return self.matrix.column(*self._on_parts(function, ()))
@@ -278,7 +278,7 @@ class Rows:
         return partial(_on_part, function, empty), own
 
     def gather(self, index: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
-        """Return rows of a source in memory, all or those of ``index``, and where these are."""
+        """Return rows of a source in memory, all or those of ``index``, and their positions."""
         source: RowSource = self.matrix
         own = self.targets, self.row_scale, self.row_weight
         if source.is_one_block:
@@ -291,7 +291,7 @@ class Rows:
         return self._filled(source.take(chosen), *columns), places
 
     def _filled(self, block: Any, targets: Any, row_scale: Any, row_weight: Any) -> Rows:
-        """Return some rows of a source, which have been read, with what belongs to them."""
+        """Return rows of a source that have been read, with their targets and weights."""
         part = copy.copy(self)
         part.matrix, part.n_rows = _as_kernels_take(block, checked=True), row_scale.size
         part.targets, part.row_scale, part.row_weight = targets, row_scale, row_weight

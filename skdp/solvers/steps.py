@@ -146,8 +146,8 @@ def run_steps(
 ) -> None:
     """Take many noisy steps in one compiled loop, the same as one by one with the other functions.
 
-    The lot of step t is ``indices[offsets[t]:offsets[t + 1]]`` and may be empty;
-    row t of ``noise``, already scaled, is added to its sum.
+    The batch of step t is ``indices[offsets[t]:offsets[t + 1]]`` and may be empty.
+    Row t of ``noise``, already scaled, is added to its sum.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def _run_gathered(
     *each_step: Vector,
     clip: float,
 ) -> None:
-    """Do the same with rows of a source: those of several lots are read at once, if they fit."""
+    """Take the steps with rows of a source; several batches are read at once if they fit."""
     first, most = 0, rows.matrix.block_rows
     if rows.matrix.is_one_block:
         most = indices.size

@@ -12,13 +12,19 @@ ROOT = Path(__file__).resolve().parents[2]
 HABITS = {
     "begins with 'Of'": r"(?:^|[.;:!?]\s+|\|\s*)Of (?!course)",
     "'but for': write 'except'": r"\bbut (?:for|of|those|by|in|with)\b",
-    "'what is ...' as a noun": r"\b[Ww]hat (?:is|was|it|they|a|one|follows|has|lies|leaves|can|may)\b",
-    "'who is ...' as a subject": r"\b[Ww]ho(?:ever)? (?:is|has|does|runs|reads|knows|wants|looks|calls)\b",
+    "'what is ...' as a noun": (
+        r"\b[Ww]hat (?:is|was|it|they|a|one|follows|has|lies|leaves|can|may)\b"
+    ),
+    "'who is ...' as a subject": (
+        r"\b[Ww]ho(?:ever)? (?:is|has|does|runs|reads|knows|wants|looks|calls)\b"
+    ),
     "'is to be': write 'must be'": r"\b(?:is|are) to be\b",
     "'so many', 'as many'": r"\b(?:so|as|that) many\b",
-    "'a row': write 'per row'": r"\b(?:one|two|words|bytes|times|numbers?|rows?|row|charge|sums?|steps?|cuts"
-    r"|lines?|seconds?|bar) an? (?:row|class|cell|column|fit|patient|table|record|unit|line|layer"
-    r"|interaction|connection|charge|person|tenth)\b",
+    "'a row': write 'per row'": (
+        r"\b(?:one|two|words|bytes|times|numbers?|rows?|row|charge|sums?|steps?|cuts|lines?|seconds?"
+        r"|bar) an? (?:row|class|cell|column|fit|patient|table|record|unit|line|layer|interaction"
+        r"|connection|charge|person|tenth)\b"
+    ),
     "an old word": r"\b(?:nothing else|as ever|hardly|[Bb]esides?|[Bb]eforehand|foretells?)\b",
 }
 # The glossary says which term is used instead.
@@ -73,8 +79,9 @@ def texts(path):
             doc = ast.get_docstring(node)
             if doc:
                 yield "docstrings", node.body[0].lineno, doc
-        if isinstance(node, ast.Raise) and node.exc is not None:
-            parts = [part.value for part in ast.walk(node.exc) if isinstance(part, ast.Constant)]
+        warned = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")
+        if warned or (isinstance(node, ast.Raise) and node.exc is not None):
+            parts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
             said = " ".join(part for part in parts if isinstance(part, str))
             if len(said.split()) > 3:
                 yield "messages", node.lineno, said
@@ -110,7 +117,9 @@ def findings(path):
         for rule, pattern in (HABITS | {f"retired: {k}": v for k, v in RETIRED.items()}).items():
             for found in re.finditer(pattern, bare, re.MULTILINE):
                 number = bare.count("\n", 0, found.end())
-                ends = re.split(r"(?<=[.!?:|])\s", re.sub(r"\s+", " ", bare[found.start() :]), maxsplit=1)
+                ends = re.split(
+                    r"(?<=[.!?:|])\s", re.sub(r"\s+", " ", bare[found.start() :]), maxsplit=1
+                )
                 if not ends[0].rstrip("*").endswith("?"):  # a question may begin with "What is"
                     yield kind, first + number, rule, lines[number].strip()[:100]
         long = [piece for piece in sentences(bare) if len(piece.split()) > LONGEST_SENTENCE]

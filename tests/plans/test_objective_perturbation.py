@@ -143,7 +143,7 @@ def test_error_says_how_much_larger_alpha_must_be(loss, adjacency, epsilon):
         make_plan(model, 0.3 * least, adjacency, epsilon)
     alpha, needed, factor = (
         float(re.search(pattern, str(caught.value)).group(1))
-        for pattern in (r"alpha=(\S+) ", r"exceed (\S+),", r", (\S+) times")
+        for pattern in (r"alpha=(\S+) ", r"exceed (\S+) ", r"\((\S+) times")
     )
     assert alpha == pytest.approx(0.3 * least * 49.0, rel=1e-4)
     assert needed == pytest.approx(least * 49.0, rel=1e-4)
