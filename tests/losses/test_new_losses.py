@@ -375,7 +375,7 @@ def test_kernels_tell_functions_apart_by_all_that_they_compute(kind):
 @pytest.mark.parametrize("thing", [np.array([1.0, 2.0]), pickle], ids=["array", "module"])
 def test_kernels_refuse_functions_that_they_cannot_tell_apart(thing):
     used = njit(eval("lambda numbers, margin, target: thing.x", {"thing": thing}))
-    with pytest.raises(TypeError, match="would keep an old value"):
+    with pytest.raises(TypeError, match="would keep its old value"):
         _ = scalar.ScalarFunctions("margin", used).tag
 
 

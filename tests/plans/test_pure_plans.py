@@ -169,7 +169,7 @@ def test_error_says_how_much_larger_alpha_must_be(loss, rows_per_unit):
     model = make_model(loss)
     with pytest.raises(ValueError, match="alpha must exceed") as caught:
         make_plan(model, 1e-6, epsilon=0.05, rows_per_unit=rows_per_unit)
-    least = float(str(caught.value).split("must exceed ")[1].split(",")[0])
+    least = float(str(caught.value).split("must exceed ")[1].split(" ")[0])
     make_plan(model, least * 1.00001, epsilon=0.05, rows_per_unit=rows_per_unit)
     with pytest.raises(ValueError, match="alpha must exceed"):
         make_plan(model, least * 0.99999, epsilon=0.05, rows_per_unit=rows_per_unit)

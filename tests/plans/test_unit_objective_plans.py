@@ -104,7 +104,7 @@ def test_error_says_how_much_larger_alpha_must_be(rows):
     loss = SmoothedHingeLoss(0.5)
     with pytest.raises(ValueError, match="one unit's loss may") as caught:
         make_plan(loss, rows, penalty=1e-4)
-    needed = float(re.search(r"exceed (\S+),", str(caught.value)).group(1))
+    needed = float(re.search(r"exceed (\S+) ", str(caught.value)).group(1))
     expected = 1.0 / (500 * 2 * math.expm1(0.5)) if rows else 1.0 / 500
     assert needed == pytest.approx(expected, rel=1e-5)
     assert make_plan(loss, rows, penalty=1.02 * needed).event.noise_multiplier < 1e3
