@@ -35,7 +35,7 @@ RETIRED = {
     "reserved budget": r"\b[Ee]scrows?\b",
     "patient, unit or record": r"\b[Pp]ersons?\b",
     "they": r"\b(?:[Hh]e|[Ss]he|[Hh]is|[Hh]er|[Hh]ers|[Hh]im)\b",
-    "adjacency": r"(?<!adjacency )(?<!Adjacency )\b[Rr]elations?\b",
+    "adjacency": r"(?<![Aa]djacency\s)\b[Rr]elations?\b",
     "clipping norm": r"\b(?:clip norm|clipping bound|clip bound)s?\b",
     "assumed, not checked": r"\b(?:taken|takes|take) at (?:your|its|their) word\b",
     "exact": r"\bun-?noised\b",
@@ -51,10 +51,16 @@ def without_code(text):
     def blank(found):
         return re.sub(r"[^\n]", " ", found[0])
 
-    for pattern in (r"(```+).*?\1", r"\$\$.*?\$\$", r"^ *>>>.*?(?=\n\s*\n|\Z)"):
+    for pattern in (
+        r"(```+).*?\1",
+        r"\$\$.*?\$\$",
+        r"^ *>>>.*?(?=\n\s*\n|\Z)",
+        r"^\([\w.-]+\)=$",
+        r"<!--.*?-->",
+    ):
         text = re.sub(pattern, blank, text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", lambda found: "]" + blank(found)[1:], text)
-    return re.sub(r"``?[^`]+``?|\$[^$\n]*\$", lambda found: re.sub(r"\S+", "x", found[0]), text)
+    return re.sub(r"``?[^`]+``?|\$[^$]*\$", lambda found: "x" + blank(found)[1:], text)
 
 
 def pages():
