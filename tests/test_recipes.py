@@ -53,7 +53,7 @@ def page():
 
 def test_each_recipe_has_code():
     text = (TESTS.parent / "docs" / "developing.md").read_text()
-    for recipe in ("loss", "event", "model", "release", "currency", "source of rows"):
+    for recipe in ("loss", "event", "model", "release", "composition rule", "source of rows"):
         body = text.split(f"## Add a{'n' * (recipe == 'event')} {recipe}\n")[1].split("\n## ")[0]
         assert "```python" in body, recipe
     assert "def privacy_plan" in text.split("## Check your own estimator\n")[1]

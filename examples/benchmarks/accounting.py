@@ -277,6 +277,27 @@ def versions() -> str:
     return ", ".join(found)
 
 
+def findings(lines: list[str]) -> str:
+    """Return the summary in markdown, from the lines of the tables."""
+    medians = [line for line in lines if line.startswith("Median ratio to ")]
+    found = [
+        f"- Epsilon of a plan: skdp is {line.split('**')[1][:-2]} times as fast as "
+        f"{line.split(':')[0].removeprefix('Median ratio to ')} (median)."
+        for line in medians
+    ]
+    calibrated = lines[lines.index(_CALIBRATION) : lines.index(_CERTAINTY)]
+    ratios = [line.split(" | ")[-1] for line in calibrated if line.endswith(" x |")]
+    times = sorted(int(ratio.split()[0]) for ratio in ratios)
+    found.append(f"- Noise for a target: {times[0]} to {times[-1]} times as fast as dp-accounting.")
+    short = [float(part.split("(")[1]) for line in lines for part in line.split(" too low")[:-1]]
+    if short:
+        found.append(
+            "- Upper bounds of dp-accounting can be too low for delta of 1e-10 and less, by up "
+            f"to {max(short):.2f}.\n  Bounds of skdp are certified."
+        )
+    return "\n".join(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
@@ -285,7 +306,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     options = f" --repeats {arguments.repeats} --markdown docs/accounting_speed.md"
-    lines = [_TITLE.format(versions=versions(), options=options, repeats=arguments.repeats)]
+    lines: list[str] = []
     for text, measure in (
         (_SPEED, lambda: speed(arguments.repeats)),
         (_CALIBRATION, lambda: calibration(arguments.repeats)),
@@ -295,40 +316,56 @@ def main() -> None:
         found = measure()
         print("\n".join(found), flush=True)
         lines += [text, *found, ""]
+    title = {"versions": versions(), "options": options, "repeats": arguments.repeats}
+    lines = [_TITLE.format(findings=findings(lines), **title), *lines]
     if arguments.markdown:
         arguments.markdown.write_text("\n".join(lines).rstrip() + "\n")
 
 
 _TITLE = """# Accounting: speed and certainty
 
-All on one thread, medians of {repeats} runs. Milliseconds are of one machine; compare the ratios,
-which were measured in one process, alternately. {versions}. Regenerate with
-`python examples/benchmarks/accounting.py{options}`.
+This page compares the privacy accountants of skdp with dp-accounting and prv-accountant.
+
+## Summary
+
+{findings}
+
+| condition | value |
+|---|---|
+| repetitions | medians of {repeats} runs, one thread |
+| times | of one machine; compare the ratios, measured alternately in one process |
+| versions | {versions} |
+| script | `python examples/benchmarks/accounting.py{options}` |
 """
 _SPEED = """## Epsilon of a plan
 
-`PLDAccountant().compose(event).epsilon(delta)` from the bare description of `T` Poisson-sampled
-Gaussian steps (add-remove), against peers: dp-accounting's `PLDAccountant` at its default grid, and
-prv-accountant with an error of 0.01. *Width* is the relative distance of skdp's two certified
-bounds. All get the same event, also where q = 1 makes it Gaussian, which skdp recognises.
+`PLDAccountant().compose(event).epsilon(delta)` is computed from the description of `T`
+Poisson-sampled Gaussian steps under add-remove. *Width* is the relative distance of the two
+certified bounds of skdp.
+
+Peers are the `PLDAccountant` of dp-accounting at its default grid, and prv-accountant with an error
+of 0.01. All take the same event, also for q = 1. There the event is Gaussian, which skdp
+recognises.
 """
 _CALIBRATION = """## Noise for a target
 
-`calibrate_noise_multiplier(epsilon, delta, q, T)` against dp-accounting's `calibrate_dp_mechanism`
-with its `PLDAccountant`, both at their defaults: skdp stops within 1e-4 of the target epsilon and
-never above it, dp-accounting within 1e-6 of its best sigma.
+`calibrate_noise_multiplier(epsilon, delta, q, T)` is compared with `calibrate_dp_mechanism` of
+dp-accounting and its `PLDAccountant`, both at their defaults. skdp stops within 1e-4 of the target
+epsilon and never above it, dp-accounting within 1e-6 of its best sigma.
 """
 _CERTAINTY = """## Where rounding matters
 
-An upper bound that is lower than the truth is no bound. The first plan is exactly 1-GDP, so that
-its epsilons are known, and skdp answers in closed form; for the second, skdp's certified lower
-bound takes the place of the truth. Set in bold are peers' results below it. *Gap* is the relative
-distance of skdp's two bounds. All get the same Poisson-sampled event; told that the first plan is
-Gaussian, dp-accounting gives bounds that hold.
+An upper bound below the true value is not a bound. Bold results of peers are below it. *Gap* is the
+relative distance of the two bounds of skdp.
+
+- The first plan is exactly 1-GDP. Its epsilons are known, and skdp answers in closed form.
+- For the second, the certified lower bound of skdp replaces the true value.
+- All take the same Poisson-sampled event. If the first plan is given to dp-accounting as a Gaussian
+  event, its bounds are valid.
 """
 _START = """## Starting
 
-In a new process. Importing `skdp.accounting` imports the estimators, and so scikit-learn, too.
+Times in a new process. Importing `skdp.accounting` also imports the estimators and scikit-learn.
 """
 
 

@@ -102,18 +102,28 @@ def measure(name: str, event: Event, repeats: int, folder: Path) -> list[dict[st
 
 def report(lines: list[dict[str, float | str]], repeats: int) -> str:
     """Write the results as a page."""
+    charges = [1e3 * float(line["charge"]) for line in lines]
+    fastest, slowest = min(charges), max(charges)
     text = [
-        "# Ledger: what a charge costs",
+        "# Speed of a ledger",
         "",
-        f"Medians of {repeats} charges with durable writes, one process, one thread. Milliseconds "
-        "are of one machine; the ratio to an fsync of one page, measured in turns, says how much "
-        f"of it is the disk's. Python {platform.python_version()}, skdp {skdp.__version__}, "
-        f"SQLite {sqlite3.sqlite_version}; load average {os.getloadavg()[0]:.1f} on "
-        f"{os.cpu_count()} processors. Other processes that sync to the same disk slow an fsync, "
-        "and with it a charge, by a factor of ten or more: measure on an idle machine. Regenerate "
-        "with `python examples/benchmarks/ledger.py --markdown docs/ledger_speed.md`.",
+        f"A charge takes {fastest:.2f} to {slowest:.2f} ms in the median. It does not become "
+        "slower as the ledger grows.",
         "",
-        "| composition | entries | charge | 95 % of charges below | of it processor time "
+        "| condition | value |",
+        "|---|---|",
+        f"| repetitions | medians of {repeats} durable charges, one process, one thread |",
+        f"| machine | {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f} |",
+        f"| versions | Python {platform.python_version()}, skdp {skdp.__version__}, "
+        f"SQLite {sqlite3.sqlite_version} |",
+        "| ratio | of a charge to an fsync of one page, measured in turns: the share of the disk |",
+        "| script | `python examples/benchmarks/ledger.py --markdown docs/ledger_speed.md` |",
+        "",
+        "Measure on an idle machine. Other processes that sync to the same disk can slow an fsync, "
+        "and so a charge, by a",
+        "factor of ten or more.",
+        "",
+        "| composition | entries | charge | 95 % of charges below | processor time "
         "| fsync of a page | ratio | `spent()` | `verify()` |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -126,10 +136,11 @@ def report(lines: list[dict[str, float | str]], repeats: int) -> str:
         )
     text += [
         "",
-        "A charge does not grow with the ledger: it reads the first and the last row, and sums are "
-        "carried along. It opens the file, writes a rollback journal, and closes it: the disk "
-        "syncs the journal twice, the file, and the folder twice. `spent()` opens the file as "
-        "well. `verify()` reads everything.",
+        "A charge reads the first and the last row, which contains the sums. It opens the file, "
+        "writes a rollback journal and",
+        "closes the file. The disk syncs the journal twice, the file once, and the folder twice. "
+        "`spent()` also opens the file.",
+        "`verify()` reads all entries.",
         "",
     ]
     return "\n".join(text)

@@ -71,16 +71,23 @@ def measure(budget: BudgetAccountant, processes: int, threads: int, times: int) 
 def report(lines: list[dict[str, Any]], version: str, charges: int) -> str:
     """Write the results as a page."""
     text = [
-        "# Ledgers on a server: charges a second",
+        "# Speed of a ledger on a server",
         "",
-        f"A file of SQLite {sqlite3.sqlite_version} and a local PostgreSQL {version} on the same "
-        f"disk, both durable; {charges} charges by all clients together. Python "
-        f"{platform.python_version()}, skdp {skdp.__version__}; load average "
-        f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors, which the clients and the "
-        "server share. Regenerate with `python examples/benchmarks/ledger_server.py --markdown "
-        "docs/ledger_server_speed.md`.",
+        f"One client makes {lines[0]['rate']:.0f} charges per second to a file, and "
+        f"{lines[1]['rate']:.0f} to a local PostgreSQL server.",
         "",
-        "| ledger | processes | threads of each | charges a second | median of a charge "
+        "| condition | value |",
+        "|---|---|",
+        f"| ledgers | a file of SQLite {sqlite3.sqlite_version} and a local PostgreSQL {version} "
+        "on the same disk, both durable |",
+        f"| repetitions | {charges} charges by all clients together |",
+        f"| machine | {os.cpu_count()} processors for clients and server, load average "
+        f"{os.getloadavg()[0]:.1f} |",
+        f"| versions | Python {platform.python_version()}, skdp {skdp.__version__} |",
+        "| script | `python examples/benchmarks/ledger_server.py --markdown "
+        "docs/ledger_server_speed.md` |",
+        "",
+        "| ledger | processes | threads of each | charges per second | median of a charge "
         "| 95 % of charges below |",
         "|---|---|---|---|---|---|",
     ]
@@ -91,9 +98,9 @@ def report(lines: list[dict[str, Any]], version: str, charges: int) -> str:
     ]
     text += [
         "",
-        "Most of a charge to a server is the connection, which is made anew for each: the server "
-        "starts a process for it and checks the password. A server elsewhere adds about ten "
-        "round trips to it and, with TLS, its handshake.",
+        "Most of the time of a charge to a server is spent on its new connection. The server "
+        "starts a process and checks the",
+        "password. A remote server adds about ten round trips and, with TLS, the handshake.",
         "",
     ]
     return "\n".join(text)

@@ -35,7 +35,7 @@ from skdp import DPSGDClassifier
 HEADING = "## Networks"
 LOT, HIDDEN, RATE, MOMENTUM = 1024, (256, 256), 0.1, 0.9
 PLAIN, PRIVATE = "plain numpy, not private", "**skdp, `DPSGDClassifier`**"
-GHOST = "Opacus, ghost clipping, lots prepared beforehand"
+GHOST = "Opacus, ghost clipping, batches prepared in advance"
 Run = Callable[[int], object]  # takes so many epochs
 LINEAR = """
 import time
@@ -227,7 +227,7 @@ def of_torch(X: np.ndarray, y: np.ndarray) -> dict[str, Run]:
         train(model, optimizer, loss, itertools.islice(batches, steps_of(epochs, X)))
 
     return {
-        "PyTorch, not private, lots prepared beforehand": not_private,
+        "PyTorch, not private, batches prepared in advance": not_private,
         GHOST: lambda epochs: ghost(epochs, False),
         "Opacus, ghost clipping, its own loader": lambda epochs: ghost(epochs, True),
     }
@@ -262,7 +262,7 @@ def networks(n_rows: int, n_features: int, epochs: int, repeats: int) -> Iterato
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Too few epochs to converge; Opacus has its own remarks.
         seconds = epoch_seconds(runs, epochs, repeats)
-    yield "| network | examples per second | ms a lot | plain step's time | skdp's time |\n"
+    yield "| network | examples per second | ms per batch | plain step's time | skdp's time |\n"
     yield "|---|---|---|---|---|\n"
     for name, took in seconds.items():
         yield f"| {name} | {n_rows / took:,.0f} | {1e3 * took * LOT / n_rows:.2f} | "
@@ -287,7 +287,7 @@ def linear_models(before: Path, repeats: int) -> Iterator[str]:
             shortest[place] = np.minimum(found, shortest.get(place, np.inf))
     yield "| linear `DPSGDClassifier`, n = 100,000, d = 20 | before | now | now over before |\n"
     yield "|---|---|---|---|\n"
-    names = ("defaults, the whole fit", "ten epochs in lots of 1,024")
+    names = ("defaults, complete fit", "ten epochs in batches of 1,024")
     for name, old, new in zip(names, *shortest.values(), strict=True):
         yield f"| {name} | {old:.3f} s | {new:.3f} s | {new / old:.2f} x |\n"
 
@@ -305,10 +305,12 @@ def main() -> None:
     busy = os.getloadavg()[0]
     table = networks(arguments.rows, arguments.columns, arguments.epochs, arguments.repeats)
     parts = [
-        f"n = {arguments.rows:,}, d = {arguments.columns}, hidden layers {HIDDEN}, lots of "
-        f"{LOT:,}, float32, {THREADS} threads, shortest of {arguments.repeats} runs that take "
-        f"turns, load {busy:.1f} at the start. Made by `python {Path(__file__).name}` in "
-        "`examples/benchmarks`.\n",
+        "| condition | value |\n|---|---|\n"
+        f"| data | n = {arguments.rows:,}, d = {arguments.columns}, float32 |\n"
+        f"| network | hidden layers {HIDDEN}, batches of {LOT:,} |\n"
+        f"| repetitions | shortest of {arguments.repeats} alternating runs |\n"
+        f"| machine | {THREADS} threads, load {busy:.1f} at the start |\n"
+        f"| script | `python {Path(__file__).name}` in `examples/benchmarks` |\n",
         "".join(table),
     ]
     if arguments.before:

@@ -58,7 +58,7 @@ PROBLEMS = (
         lambda norm: {"alpha": [norm**2 * a for a in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)]},
     ),
     Problem(
-        "OPERA, `data_norm` when the bound in use is ten times too large",
+        "OPERA, `data_norm` from a bound ten times too large",
         lambda norm: OperaLogisticRegression(data_norm=10.0 * norm),
         lambda norm: {"data_norm": [norm * a for a in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)]},
     ),
@@ -216,32 +216,75 @@ def by_number(directory: Any, seeds: int) -> Any:
 
 ABOUT_NUMBERS = """## How many candidates
 
-Accuracy given up, in points of the test rows: the best of one fit of each candidate at the
-whole epsilon, less the search's. Each cell has the mean and standard error over {searches}
-searches, the largest loss, and the processor's seconds for one search. Half of the searches are
-over OPERA's `alpha`, half over its `data_norm` when the bound in use is ten times too large. Tables
-are 20,000 rows of Adult and of Cardio and 6,000 simulated rows, {seeds} seeds each. Written by
-`examples/benchmarks/search.py --numbers`.
+Loss of test accuracy, in points, against the best of one fit of each candidate at the full epsilon.
+
+| condition | value |
+|---|---|
+| cells | mean and standard error, largest loss, processor seconds of one search |
+| searches | {searches} per cell, {seeds} seeds |
+| candidates | half of the searches: OPERA's `alpha`; half: its `data_norm`, ten times too large |
+| tables | 20,000 rows of Adult and of Cardio, and 6,000 simulated rows |
+| script | `examples/benchmarks/search.py --numbers` |
 
 | candidates | epsilon | random-stopping | fixed | holdout |
 |---|---|---|---|---|"""
-INTRODUCTION = """# What private search gains
+INTRODUCTION = """# Gains of private search
 
-Test accuracy in percent: mean and standard deviation over {seeds} seeds, at delta = 1e-6 under
-replace-one. All columns spend the same epsilon in total, for tuning and the final model together.
-`told` and `naive` are **not private**: see below. Six candidates; {folds} folds where there are
-any; all other parameters of the search at their defaults.
+This page compares a private search with a fit without tuning, at the same total epsilon.
 
-- `untuned`: one fit with the defaults of the estimator, which look at public numbers only.
-- `told`: one fit with the candidate that is best on the test rows: what a choice from the grid
-  could gain at most if it were free.
-- `naive`: {folds}-fold search and refit with epsilon and delta divided evenly among all fits; the
-  choice by exact scores is not even paid for.
-- the rest: `PrivateGridSearchCV`. Its default law of the number of runs was chosen after looking
-  at some of the Adult rows, which favours random stopping there a little.
+## Summary
 
-Written by `examples/benchmarks/search.py` on {machine} in {minutes:.0f} minutes.
+{findings}
+
+## Conditions
+
+| condition | value |
+|---|---|
+| cells | test accuracy in percent, mean and standard deviation over {seeds} seeds |
+| privacy | replace-one, delta = 1e-6; the same epsilon in all columns, for tuning and model |
+| search | six candidates, {folds} folds where there are folds, otherwise default parameters |
+| script | `examples/benchmarks/search.py`, on {machine} in {minutes:.0f} minutes |
+
+| column | meaning |
+|---|---|
+| `untuned` | one fit with the defaults of the estimator, which use only public numbers |
+| `told` | **not private**: one fit with the candidate that is best on the test rows |
+| `naive` | **not private**: {folds}-fold search and refit, epsilon and delta divided evenly |
+| others | `PrivateGridSearchCV` with this method |
+
+`told` is the largest gain that a free choice from the grid could have. The choice of `naive` by
+exact scores is not even paid for. The default distribution of the number of runs was chosen after
+looking at some Adult rows, which favours random stopping there a little.
 """
+
+
+def findings(lines: list[str]) -> str:
+    """Return the summary in markdown, from the rows at epsilon 1."""
+    title, at_one = "", {}
+    for line in lines:
+        if line.startswith("## "):
+            title = line[3:]
+        elif line.startswith("| 1 | "):
+            at_one[title] = line.strip("| ").split(" | ")[1:]
+    names = [f"Adult, {problem.name}" for problem in PROBLEMS]
+    alpha, norm, descent = (dict(zip(COLUMNS, at_one[name], strict=True)) for name in names)
+    inner = ", ".join(at_one["Epsilon of the released model"])
+    return "\n".join(
+        [
+            "At epsilon 1 on Adult (accuracy in percent; `random-stopping`, `holdout` and `cv`):",
+            "",
+            f"- OPERA's `alpha`: {alpha['untuned']} untuned, {of_methods(alpha)} with a search.",
+            f"- DP-SGD: {descent['untuned']} untuned, {of_methods(descent)} with a search.",
+            f"- A `data_norm` ten times too large: {norm['untuned']} untuned, {of_methods(norm)} "
+            "with a search.",
+            f"- Epsilon that is left for the released model: {inner}.",
+        ]
+    )
+
+
+def of_methods(cells: dict[str, str]) -> str:
+    """Return the cells of the private methods."""
+    return ", ".join(cells[method] for method in METHODS)
 
 
 def main() -> None:
@@ -250,7 +293,7 @@ def main() -> None:
     parser.add_argument("--data", default=None, help="directory of the data sets")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--markdown", type=Path, default=None, help="page to write")
-    parser.add_argument("--numbers", action="store_true", help="the table of few and many alone")
+    parser.add_argument("--numbers", action="store_true", help="only the table of few and many")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
     if arguments.numbers:
@@ -264,10 +307,10 @@ def main() -> None:
             print(dataset.name, problem.name, flush=True)
             lines += table(problem, dataset, arguments.seeds)
     lines += [
-        "## What is left for the released model",
+        "## Epsilon of the released model",
         "",
-        "Epsilon at delta = 1e-6 of the training that made the released model, if it is Gaussian;",
-        f"six candidates, {FOLDS} folds. The rest paid for choosing.",
+        "Epsilon at delta = 1e-6 of the training of the released model, if it is Gaussian, with",
+        f"six candidates and {FOLDS} folds. The rest pays for the choice.",
         "",
         "| epsilon of the search | " + " | ".join(METHODS) + " |",
         "|---" * (len(METHODS) + 1) + "|",
@@ -277,6 +320,7 @@ def main() -> None:
     about = ABOUT_NUMBERS.format(searches=6 * arguments.seeds, seeds=arguments.seeds)
     lines += [about, *by_number(arguments.data, arguments.seeds), ""]
     head = INTRODUCTION.format(
+        findings=findings(lines),
         seeds=arguments.seeds,
         folds=FOLDS,
         machine=f"{platform.system()} {platform.machine()}",

@@ -132,7 +132,7 @@ def noisy_epochs(X: np.ndarray, y: np.ndarray, repeats: int) -> list[str]:
             repeats=repeats,
         )
         lines.append(
-            f"| DPSGDClassifier, an epoch in lots of 1,024, {label} | "
+            f"| DPSGDClassifier, an epoch in batches of 1,024, {label} | "
             f"{n_rows / mine / 1e6:.2f} M/s | "
             f"SGDClassifier, an epoch | {n_rows / other / 1e6:.2f} M/s | "
             f"{other / mine:.2f} x the examples per second |"
@@ -150,7 +150,7 @@ def lot_draws() -> list[str]:
 
     small, large = seconds(10**5), seconds(10**9)
     return [
-        f"| Poisson lot of 1,024 from 10^9 rows | {large * 1e6:.0f} us | from 10^5 rows | "
+        f"| Poisson batch of 1,024 from 10^9 rows | {large * 1e6:.0f} us | from 10^5 rows | "
         f"{small * 1e6:.0f} us | {large / small:.2f} x the time |"
     ]
 
@@ -241,9 +241,28 @@ def start_up(repeats: int) -> list[str]:
             ]
         lines.append(
             f"| {name}, first fit, processor time, kernels on disk | {found[1]:.2f} s | "
-            f"kernels compiled anew | {found[0]:.2f} s | |"
+            f"with compilation | {found[0]:.2f} s | |"
         )
     return lines
+
+
+def findings(lines: list[str]) -> list[str]:
+    """Return the summary in markdown, from the ratios of a table."""
+    ratios: dict[str, list[float]] = {}
+    for line in lines:
+        cells = line.strip("| ").split(" | ")
+        if " x the " in cells[-1]:
+            number, unit = cells[-1].split(" x the ")
+            kind = "Poisson" if cells[0].startswith("Poisson") else unit
+            ratios.setdefault(kind, []).append(float(number))
+    time, rate = ratios["time"], ratios["examples per second"]
+    return [
+        f"- Output and objective perturbation take {min(time):.2f} to {max(time):.2f} of the time "
+        "of scikit-learn's `LogisticRegression`.",
+        f"- DP-SGD handles {min(rate):.2f} to {max(rate):.2f} times the rows per second of "
+        "`SGDClassifier`.",
+        "",
+    ]
 
 
 def main() -> None:
@@ -257,14 +276,24 @@ def main() -> None:
     lines = [
         "# Speed and memory",
         "",
-        f"n = {arguments.rows:,}, d = {arguments.columns}, one thread, medians of "
-        f"{arguments.repeats} alternating runs. Seconds are of one machine; compare the ratios.",
-        "Regenerate with `python examples/benchmarks/speed.py --repeats "
-        f"{arguments.repeats} --markdown docs/speed.md`.",
+        f"This page compares skdp with scikit-learn on {arguments.rows:,} rows and "
+        f"{arguments.columns} columns, and networks with other libraries.",
+        "",
+        "## Summary",
+        "",
+        "| condition | value |",
+        "|---|---|",
+        f"| repetitions | medians of {arguments.repeats} alternating runs, one thread |",
+        "| seconds | of one machine; compare the ratios |",
+        "| script | `python examples/benchmarks/speed.py --repeats "
+        f"{arguments.repeats} --markdown docs/speed.md` |",
+        "",
+        "## Linear models",
         "",
         "| skdp | | peer | | ratio |",
         "|---|---|---|---|---|",
     ]
+    heading_at = lines.index("| condition | value |")
     for measure in (
         lambda: output_perturbation(X, y, arguments.repeats),
         lambda: objective_perturbation(X, y, arguments.repeats),
@@ -276,6 +305,7 @@ def main() -> None:
         found = measure()
         print("\n".join(found), flush=True)
         lines += found
+    lines[heading_at:heading_at] = findings(lines)
     if arguments.markdown:
         _, heading, networks = arguments.markdown.read_text().partition("\n## Networks")
         arguments.markdown.write_text("\n".join(lines) + "\n" + heading + networks)

@@ -115,7 +115,7 @@ def row(epsilon: float, fits: list[dict[str, Any]]) -> tuple[str, str, str, str]
         f"{PRINTED[epsilon]} %",
         f"{mean:.2f} ± {np.std(accuracies):.2f} % ({len(fits)} seeds)",
         f"{verdict}; epsilon spent {spent:.4f} with the components (noise {noise:g}), "
-        f"{steps} steps on lots of {lot}, {np.mean([each['seconds'] for each in fits]):.0f} s",
+        f"{steps} steps on batches of {lot}, {np.mean([each['seconds'] for each in fits]):.0f} s",
     )
 
 

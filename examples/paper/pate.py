@@ -50,6 +50,14 @@ from skdp.mechanisms.trace import record_releases
 
 TITLE = "Papernot et al.: semi-private labels from teachers (PATE)"
 RESULTS = Path(__file__).parent / "results" / "pate.json"
+CONDITIONS = (
+    ("cells", "test accuracy; mean and range of 3 fits"),
+    ("epsilon", "of skdp: a guarantee for every table; of the paper: depends on private votes"),
+    ("noise", "on 250 votes"),
+    ("labels right", "share of correct labels from the teachers, with noise and without"),
+    ("settings", "MNIST: tried on these test rows; Adult: chosen on training rows"),
+    ("Adult", "public rows are rows of the test table, or drawn from the schema"),
+)
 DELTA, TEACHERS, SEEDS = 1e-5, 250, 3
 # Queries, and the epsilon and accuracy that the papers print.
 MNIST = {100: (2.04, "98.0 %"), 1000: (8.03, "98.1 %")}
@@ -241,16 +249,15 @@ def rows() -> list[tuple[str, str, str, str]]:
     results = json.loads(RESULTS.read_text())
     lines = rows_of_images(results["mnist"])
     for kind in ("rows of the test table", "drawn from the schema"):
-        chosen = "settings chosen on training rows"
         for fits in both_kinds(results["adult"]["fits"], "public", kind):
-            lines.append((f"{describe(fits, 'Adult')}, {kind}", ADULT[2], *summarise(fits, chosen)))
+            lines.append((f"{describe(fits, 'Adult')}, {kind}", ADULT[2], *summarise(fits)))
     for queries in MNIST:
         lines.append(
             (
-                f"epsilon of {queries} Laplace votes, b = 20, whatever the data",
+                f"epsilon of {queries} Laplace votes, b = 20, for every table",
                 f"{strong_composition(20.0, queries):.2f} (strong composition, recomputed)",
                 f"{composed(LaplaceEvent(20.0), 2 * queries):.3f}",
-                "PLD, two counts a query; Gaussian votes of equal variance "
+                "PLD, two counts per query; Gaussian votes of equal variance "
                 f"{composed(GaussianEvent(20.0), queries):.3f}",
             )
         )
@@ -265,7 +272,7 @@ def rows() -> list[tuple[str, str, str, str]]:
             "epsilon of 1,000 queries, noise of 150 on the threshold, of 40 on 286 answers",
             f"{moments_of_gaussians(1.0, 1000 / 2 / 150**2 + 286 / 40**2):.3f} (Renyi, recomputed)",
             f"{composed(event, 1):.3f}",
-            "PLD; both whatever the data",
+            "PLD; both for every table",
         )
     )
     return lines
@@ -277,18 +284,18 @@ def rows_of_images(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     for queries, (epsilon, printed) in MNIST.items():
         fits, confident = both_kinds(found["fits"], "target", epsilon)
         for each in (fits, confident):
-            accuracy, verdict = summarise(each, "settings tried on these test rows")
-            verdict += f"; {found['features']:.0f} s for features"
+            accuracy, verdict = summarise(each)
+            verdict += f", {found['features']:.0f} s for features"
             lines.append((describe(each, "MNIST"), printed, accuracy, verdict))
         theirs = [each["data_dependent"] for each in fits]
         gap = np.mean([each["epsilon"] for each in fits]) / np.mean(theirs)
         lines.append(
             (
-                f"the same {queries} queries, epsilon that depends on our votes",
+                f"the same {queries} queries, epsilon from our votes",
                 f"{epsilon} (Laplace, their votes)",
                 f"{min(theirs):.2f} to {max(theirs):.2f}",
-                f"**no guarantee** but a diagnostic, {gap:.1f} times below the guarantee by PLD; "
-                f"by Renyi divergences that is {fits[0]['renyi']:.2f}",
+                f"**no guarantee**: a diagnostic, {gap:.1f} times below the guarantee by PLD; by "
+                f"Renyi divergences the guarantee is {fits[0]['renyi']:.2f}",
             )
         )
     return lines
@@ -306,25 +313,23 @@ def describe(fits: list[dict[str, Any]], name: str) -> str:
     answers = ""
     if "renyi" not in fits[0]:
         answered = np.mean([each["answered"] for each in fits])
-        answers = f", {answered:.0f} of them answered by confident teachers"
+        answers = f", {answered:.0f} answered by confident teachers"
     asked = f"{fits[0]['queries']} queries{answers}"
-    return f"Test accuracy on {name} at ({fits[0]['target']:g}, 1e-5), {asked}"
+    return f"{name} at ({fits[0]['target']:g}, 1e-5), {asked}"
 
 
-def summarise(fits: list[dict[str, Any]], chosen: str) -> tuple[str, str]:
+def summarise(fits: list[dict[str, Any]]) -> tuple[str, str]:
     """Return the mean accuracy of fits, and what is behind it."""
     percents = 100.0 * np.array([each["accuracy"] for each in fits])
     labels = ""
     if "labels" in fits[0]:
-        labels = f", {share_of(fits, 'labels')} of the labels right"
+        labels = f", {share_of(fits, 'labels')} of labels right"
     if "plurality" in fits[0]:
         labels += f", {share_of(fits, 'plurality')} without noise"
     seconds = np.mean([each["seconds"][0] for each in fits])
     return f"{percents.mean():.2f} %", (
-        f"{percents.min():.2f} to {percents.max():.2f}, fits: {len(fits)}; a guarantee for every "
-        f"table, while the paper's epsilon depends on private votes; noise of "
-        f"{fits[0]['noise']:.1f} on {TEACHERS} votes{labels}; "
-        f"{chosen}; {seconds:.0f} s a fit"
+        f"{percents.min():.2f} to {percents.max():.2f}; noise {fits[0]['noise']:.1f}{labels}; "
+        f"{seconds:.0f} s per fit"
     )
 
 

@@ -46,6 +46,11 @@ from skdp.preprocessing import DPStandardScaler, RowNormClipper, ScatteringTrans
 
 TITLE = "Tramer and Boneh: better features"
 RESULTS = Path(__file__).parent / "results" / "scattering.json"
+CONDITIONS = (
+    ("cells", "test accuracy of a linear model on scattering features; mean and range of 3 fits"),
+    ("adjacency", "add-remove; epsilon includes the mean"),
+    ("settings", "chosen on training rows"),
+)
 DELTA, SEEDS = 1e-5, 3
 MEAN_NOISE = 20.0  # of the sum of rows, over its sensitivity
 LOT, CLIP = 8192, 0.03
@@ -154,11 +159,10 @@ def rows_of(name: str, found: dict[str, Any]) -> list[tuple[str, str, str, str]]
         spent = max(each["epsilon"] for each in same)
         seconds = np.mean([each["seconds"] for each in same], axis=0)
         verdict = (
-            f"{min(percents):.2f} to {max(percents):.2f}, fits: {len(same)}; epsilon spent "
-            f"{spent:.4f}, the mean included, add-remove; settings chosen on training rows; "
-            f"{seconds[0]:.0f} s behind {found['features']:.0f} s for features"
+            f"{min(percents):.2f} to {max(percents):.2f}; epsilon spent {spent:.4f}; "
+            f"{seconds[0]:.0f} s and {found['features']:.0f} s for features"
         )
-        experiment = f"Test accuracy on {NAMES[name]} at ({epsilon:g}, 1e-5), scattering and a line"
+        experiment = f"{NAMES[name]} at ({epsilon:g}, 1e-5)"
         printed = PRINTED.get(name, {}).get(epsilon, "-")
         lines.append((experiment, printed, f"{np.mean(percents):.2f} %", verdict))
     return lines

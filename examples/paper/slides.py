@@ -61,7 +61,7 @@ def accuracy_rows() -> list[Row]:
         (
             f"{title}, exact quantile",
             "-",
-            f"{exact:.3f}; {whole:.0f} with whole-number noise",
+            f"{exact:.3f}; {whole:.0f} with integer noise",
             "a little less",
         ),
         (
@@ -74,7 +74,7 @@ def accuracy_rows() -> list[Row]:
             "Ten counts at epsilon = 1: largest error, as cells of a histogram and as any counts",
             "noise 1/epsilon and 10/epsilon",
             f"{ten[0]:.2f} and {ten[1]:.2f}",
-            "what disjoint cells are worth",
+            "the gain of disjoint cells",
         ),
     ]
 
@@ -146,23 +146,23 @@ def composition_rows() -> list[Row]:
             f"Group privacy: ten records of a {STEP}-DP release",
             "k epsilon",
             f"{group:.1f}; Laplace noise has {float(alone):.1f}",
-            "reproduced, and attained",
+            "reproduced, and reached",
         ),
         (f"{title}, Theorem 8 (basic)", "k epsilon", f"{found['basic']:.2f}", "reproduced"),
         (
             f"{title}, Theorem 3.20 (advanced)",
             "epsilon inside the root",
             f"{found['printed']:.2f} as printed, {found['advanced']:.2f} as meant",
-            "a slip; as printed it holds, and is worth less than the basic one",
+            "a slip; the printed form is true, but worse than the basic one",
         ),
         (f"{title}, advanced as in skdp", "-", f"{found['ours']:.2f}", "a better mean term"),
-        (f"{title}, PLD", "-", f"{found['pld']:.2f}", "the least that can be said of pure privacy"),
+        (f"{title}, PLD", "-", f"{found['pld']:.2f}", "the smallest for pure privacy"),
         (f"{title}, Laplace noise, PLD", "-", f"{found['laplace']:.2f}", "known noise costs less"),
         (
             f"{title}, exponential mechanism",
             "-",
             f"{found['choices']:.2f}",
-            "its range is bounded: the smaller of PLD and Renyi",
+            "bounded range: the smaller of PLD and Renyi",
         ),
     ]
 

@@ -40,7 +40,7 @@ RESULTS = Path(__file__).parent / "results" / "triastcyn.json"
 LOT, SIGMA, CLIP, DELTA, EPOCHS = 64, 1.0, 1.0, 1e-5, 100
 STEPS_PER_EPOCH = 60_000 / LOT
 STEP = PoissonSampledEvent(1.0 / STEPS_PER_EPOCH, GaussianEvent(SIGMA))
-SETTING = f"lots of {LOT} of 60,000, sigma = {SIGMA:g}, delta = 1e-5, up to {EPOCHS} epochs"
+SETTING = f"batches of {LOT} of 60,000, sigma = {SIGMA:g}, delta = 1e-5, up to {EPOCHS} epochs"
 FIXED_EPSILON = 2.0  # of Figure 2: the paper's own is not in the text that we have
 SNAPSHOTS = (0, 1, 2, 5, 10, 20, 40, 70)  # epochs at which gradients are looked at
 PAIRS = 200
@@ -169,15 +169,15 @@ def rows() -> list[tuple[str, str, str, str]]:
     epsilon = {name: accountant.epsilon(DELTA) for name, accountant in end.items()}
     at_least = math.floor(1e4 * epsilon[PLD].lower) / 1e4
     verdicts = {
-        MA: ("2.18", "reproduced; a guarantee, and a loose one"),
+        MA: ("2.18", "reproduced; a loose guarantee"),
         GA: ("1.62", f"reproduced; **no guarantee**: the true epsilon is over {at_least}"),
-        EXACT: ("-", "a guarantee; the gain over MA came from the factor that does not hold"),
+        EXACT: ("-", "a guarantee; the gain over MA came from the wrong factor"),
         BA: (
             "0.95",
-            "**no guarantee** but a diagnostic, of typical pairs; theirs is of another network",
+            "**no guarantee**: a diagnostic of typical pairs; theirs is of another network",
         ),
-        PLD: ("-", "the tightest of the guarantees, when a record is added or removed"),
-        REPLACE: ("-", "the same noise when a record is replaced"),
+        PLD: ("-", "the tightest guarantee, add-remove"),
+        REPLACE: ("-", "the same noise under replace-one"),
     }
     delta = {name: end[name].delta(FIXED_EPSILON) for name in (MA, GA, PLD)}
     ratio, short = delta[MA] / delta[GA], delta[PLD].lower / delta[GA]
