@@ -86,6 +86,11 @@ const ASKED_AS = {
     + "public, "
     + "adversary, attacker, who, reproducible results, seed",
   speed: "run time, fast, benchmark, seconds, performance of code, compile",
+  start_engineer:
+    "scikit-learn pipeline, machine learning engineer, cross validation, DP-SGD, batches, speed, replace LogisticRegression",
+  start_privacy:
+    "privacy researcher, privacy officer, check a claim, verify epsilon, recompute, dp-accounting, read a ledger, "
+    + "verify a statement, certified interval",
   start:
     "tutorial, quickstart, getting started, first steps, CSV file, example, save a model, load a model, "
     + "joblib, pickle, ONNX, deploy, install, "
