@@ -38,7 +38,7 @@ const ASKED_AS = {
   ledger_server: "several hospitals, several machines, shared budget, database, PostgreSQL, cluster",
   membership: "membership inference, attack, re-identification, was a patient in the table",
   migrate:
-    "diffprivlib, Opacus, OpenDP, TensorFlow Privacy, scikit-learn, alternatives, comparison, other "
+    "GPU, diffprivlib, Opacus, OpenDP, TensorFlow Privacy, scikit-learn, alternatives, comparison, other "
     + "libraries, upgrade, old pickles",
   model_selection:
     "hyperparameter tuning, grid search, GridSearchCV, RandomizedSearchCV, cross validation, regularisation "
@@ -55,7 +55,7 @@ const ASKED_AS = {
     + "reproducible results",
   policy: "versions, deprecation, stable, support",
   preprocessing:
-    "missing values, impute, imputation, NaN, date column, dates, timestamp, bounds, minimum and maximum, "
+    "set bounds, missing values, impute, imputation, NaN, date column, dates, timestamp, bounds, minimum and maximum, "
     + "outliers, scaling, StandardScaler, MinMaxScaler, standardise, normalise, categorical variables, one-hot "
     + "encoding, OneHotEncoder, dummy variables, ColumnTransformer, PCA, "
     + "handle NaN, pandas, polars, scikit-learn pipeline, dates of admission, DateColumn",
