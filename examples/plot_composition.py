@@ -6,7 +6,7 @@ One release is (0.1, 0)-private. This page computes the epsilon of two hundred r
 advanced composition need only the epsilon of each release. Privacy-loss distributions give the
 smallest bound that follows from it.
 
-The bound is smaller if more is known: for Laplace noise, or for choices by the exponential
+The bound is smaller if more is known. Examples are Laplace noise, and choices by the exponential
 mechanism, whose privacy loss varies by at most epsilon. The computation uses public numbers only.
 """
 
