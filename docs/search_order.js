@@ -38,7 +38,7 @@ const ASKED_AS = {
   ledger_server: "several hospitals, several machines, shared budget, database, PostgreSQL, cluster",
   membership: "membership inference, attack, re-identification, was a patient in the table",
   migrate:
-    "diffprivlib, Opacus, OpenDP, TensorFlow Privacy, scikit-learn, alternatives, comparison, other "
+    "GPU, diffprivlib, Opacus, OpenDP, TensorFlow Privacy, scikit-learn, alternatives, comparison, other "
     + "libraries, upgrade, old pickles",
   model_selection:
     "hyperparameter tuning, grid search, GridSearchCV, RandomizedSearchCV, cross validation, regularisation "
@@ -55,7 +55,7 @@ const ASKED_AS = {
     + "reproducible results",
   policy: "versions, deprecation, stable, support",
   preprocessing:
-    "missing values, impute, imputation, NaN, date column, dates, timestamp, bounds, minimum and maximum, "
+    "set bounds, missing values, impute, imputation, NaN, date column, dates, timestamp, bounds, minimum and maximum, "
     + "outliers, scaling, StandardScaler, MinMaxScaler, standardise, normalise, categorical variables, one-hot "
     + "encoding, OneHotEncoder, dummy variables, ColumnTransformer, PCA, "
     + "handle NaN, pandas, polars, scikit-learn pipeline, dates of admission, DateColumn",
@@ -86,6 +86,11 @@ const ASKED_AS = {
     + "public, "
     + "adversary, attacker, who, reproducible results, seed",
   speed: "run time, fast, benchmark, seconds, performance of code, compile",
+  start_engineer:
+    "scikit-learn pipeline, machine learning engineer, cross validation, DP-SGD, batches, speed, replace LogisticRegression",
+  start_privacy:
+    "privacy researcher, privacy officer, check a claim, verify epsilon, recompute, dp-accounting, read a ledger, "
+    + "verify a statement, certified interval",
   start:
     "tutorial, quickstart, getting started, first steps, CSV file, example, save a model, load a model, "
     + "joblib, pickle, ONNX, deploy, install, "

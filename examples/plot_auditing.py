@@ -1,14 +1,14 @@
 """
-Auditing a claim
-================
+Audit a privacy claim
+=====================
 
-A claim of privacy is a theorem about code, and code has mistakes. An audit attacks the code: it
-fits many times on two tables that differ in one row, tells them apart by what is released, and
-works out how much privacy must have been lost for the attack to succeed as often as it did. Here
-DP-SGD is audited, and beside it a careless copy that adds half of the noise it accounts for.
+This page audits DP-SGD, and a faulty copy of it that adds half of the noise that it accounts for.
+An audit attacks the code: it fits many times on two tables that differ in one row. The attacker
+uses the released values to distinguish the tables. The success rate gives a lower bound on the
+privacy loss.
 
-The rows are made up. **Audit made-up rows only**: the result is a function of the rows without
-noise, and no budget covers what it says of private ones.
+The rows are made up. **Audit made-up rows only**: the result depends on the rows without noise,
+and no budget covers it.
 """
 
 from dataclasses import replace
@@ -30,14 +30,16 @@ class Careless(DPSGDClassifier):
 
 
 # %%
-# Many fits on two tables
-# -----------------------
+# Fit many times on two tables
+# ----------------------------
 #
-# The default pair of tables is the worst case that skdp knows for a classifier: one row at the
-# public bound, in a column of its own, with one label or the other, or absent. With
-# ``release="all"`` the attacker sees every noisy sum, which is what DP-SGD pays for. A bound below
-# the claim proves nothing by itself; one above it proves, with the stated confidence, that the
-# claim is false.
+# The default pair of tables is the worst case that skdp knows for a classifier. They differ in one
+# row at the public bound, in a column that no other row uses; its label changes, or the row is
+# absent.
+#
+# With ``release="all"``, the attacker sees every noisy sum, as the accounting of DP-SGD assumes. A
+# bound below the claim proves nothing. A bound above the claim proves that the claim is false, at
+# the stated confidence.
 
 CLAIM = {"epsilon": 8.0, "delta": 1e-5, "data_norm": 1.0, "fit_intercept": False}
 STEPS = {"batch_size": 11, "max_iter": 2, "max_grad_norm": 0.1}
@@ -59,9 +61,9 @@ for name, results in found.items():
         )
 
 # %%
-# On the left the lower bounds, by the number of fits; on the right the errors of the last test on
-# the careless copy. The rectangle holds its true rates with the confidence of the audit, and its
-# corner lies below what the claim allows.
+# The left plot shows the lower bounds against the number of fits. The right plot shows the errors
+# of the last test on the faulty copy. The rectangle contains the true error rates with the
+# confidence of the audit, and its corner is below the curve that the claim allows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for (name, results), style in zip(found.items(), ("ko-", "ks--"), strict=True):
@@ -78,13 +80,13 @@ right.legend(fontsize="small", loc="upper right")
 plt.show()
 
 # %%
-# One fit with many canaries
-# --------------------------
+# Audit one fit with many canaries
+# --------------------------------
 #
-# A large model cannot be fitted hundreds of times. One fit is enough if many rows may differ: a
-# fair coin decides for each of 1,000 canaries whether it is in the table, and the coins are guessed
-# from what the fit releases. ``method="binomial"`` assumes that columns have independent noise, as
-# here; the default assumes nothing and shows less.
+# A large model cannot be fitted hundreds of times. One fit suffices if many rows may differ. Each
+# of 1,000 canaries is included independently with probability 1/2, and the attacker guesses from
+# the released values which ones were included. ``method="binomial"`` assumes independent noise in
+# the columns, as here. The default needs no such assumption and proves a smaller bound.
 
 for name, make in CLASSES.items():
     model = make(**CLAIM, **STEPS | {"batch_size": 1010})

@@ -1,16 +1,15 @@
 """
-Breaking a published mechanism
+Disprove a published mechanism
 ==============================
 
-The algorithm draws one record at a time, multiplies its gradient by the number of records n, and
-adds Gaussian noise. The noise that is printed for it fits a gradient that counts once: it is too
-small by a factor of 2n. With n = 50 the claim is epsilon = 0.97 at delta = 0.05, for 2,499 steps.
+A published algorithm draws one record at a time, multiplies its gradient by the number of records
+n, and adds Gaussian noise. The printed noise fits a gradient that counts once, so it is too small
+by a factor of 2n. With n = 50, the claim is epsilon = 0.97 at delta = 0.05, for 2,499 steps.
 
-Nobody has to believe that it is wrong. Fifty equal records are trained on, and then the same with
-one of them turned round; the released weight of many runs tells the two tables apart, far better
-than the claim allows. ``audit_epsilon`` turns the errors into a lower bound on epsilon that is
-wrong with probability at most 0.001. The repaired algorithm, at its own claim, withstands the
-attack.
+This page disproves the claim by an attack. The two tables are 50 equal records, and the same
+records with the sign of one changed. The weights released by many runs distinguish the tables far
+better than the claim allows. ``audit_epsilon`` computes a lower bound on epsilon, which is wrong
+with probability at most 0.001. The repaired algorithm, with its claim, withstands the attack.
 """
 
 import warnings
@@ -24,16 +23,16 @@ from skdp.accounting import ApproxDPEvent
 from skdp.audit import audit_epsilon
 from skdp.exceptions import PrivacyWarning
 
-# The published delta is above 1/n, of which every fit warns.
+# Every fit warns because the published delta is above 1/n.
 warnings.simplefilter("ignore", PrivacyWarning)
 
 # %%
-# The attack
-# ----------
+# Set up the attack
+# -----------------
 #
-# All rows are (1,) with label 1, on the straight part of the hinge; one of them becomes (-1,).
-# Steps are so short that weights stay where the hinge is straight, and weights are not averaged.
-# The rows are made up: an audit publishes what it sees of them.
+# All rows are (1,) with label 1, on the straight part of the hinge. One of them becomes (-1,). The
+# steps are so short that the weights stay on the straight part, and weights are not averaged. The
+# rows are made up, because an audit publishes information about them.
 
 N_ROWS, N_STEPS = 50, 2499
 PRINTED_SIGMA = 17.404396  # for (0.1, 0.001) a step, and a gradient of norm 1
@@ -47,7 +46,8 @@ class PrintedGRPUA(GrpuaSVC):
 
     def _build_plan(self, model, numbers):
         self._sound = super()._build_plan(model, numbers)
-        # A step here sums the gradients of a lot of one; there it is n times that, with this noise.
+        # A step here sums the gradients of a batch of one; there it is n times that, with this
+        # noise.
         return replace(self._sound, sigma=PRINTED_SIGMA / N_ROWS)
 
     def _account(self, plan):
@@ -64,10 +64,10 @@ SETTINGS = {
 models = {"as printed": PrintedGRPUA(**SETTINGS), "repaired": GrpuaSVC(**SETTINGS)}
 
 # %%
-# The verdict
-# -----------
+# Run the audit
+# -------------
 #
-# With more runs the bound rises: 30,000 of them prove more than 7.
+# The bound grows with the number of runs: 30,000 runs prove more than 7.
 
 RUNS = {"as printed": 250, "repaired": 100}
 for name, model in models.items():
@@ -86,11 +86,11 @@ for name, model in models.items():
     )
 
 # %%
-# What the attacker sees
-# ----------------------
+# Plot the released weights
+# -------------------------
 #
-# On the left what was released; on the right the two error rates of all thresholds on it, and where
-# they would have to stay for the claim to be true.
+# The left plot shows the released weights. The right plot shows the two error rates of all
+# thresholds on the weight, and the region that the claim excludes.
 
 SIGHT = 60
 
@@ -113,7 +113,7 @@ for (name, model), style in zip(models.items(), ("k-", "k--"), strict=True):
     right.plot(*rates(one, other), style, label=name)
     if name == "as printed":
         left.hist(one, bins=15, color="0.3", label="50 equal rows")
-        left.hist(other, bins=15, color="0.75", alpha=0.8, label="one of them turned round")
+        left.hist(other, bins=15, color="0.75", alpha=0.8, label="one sign changed")
 alarms = np.linspace(0.0, 1.0, 400)
 lines = 1.0 - DELTA - np.exp(CLAIM) * alarms, np.exp(-CLAIM) * (1.0 - DELTA - alarms)
 right.fill_between(

@@ -1,14 +1,15 @@
 """
-Probabilities that mean what they say
-=====================================
+Calibrate probabilities inside a fit
+====================================
 
-Noise, the penalty against it and clipped gradients all distort the scale of scores. Models rank
-rows as well as they can, but "a risk of 30 %" may be 20 or 40. A private classifier sets that right
-inside its fit: 5 % of the budget buys a noisy table of labels by scores, from which a slope and an
-intercept follow. Here three methods are fitted with it, which is the default, and without it.
+Noise, the penalty against it and clipped gradients distort the scale of scores. The ranking of
+rows stays good, but a predicted risk of 30 % may mean 20 % or 40 %. By default, a private
+classifier corrects this inside its fit. It uses 5 % of the budget for a noisy table of labels by
+scores, which determines a slope and an intercept. This page fits three methods with and without the
+correction.
 
 The table is simulated, with 15 columns; one row in five is ill. Probabilities are compared with
-fresh rows, which are free.
+fresh rows, which needs no budget.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,7 @@ EPSILON, DELTA, ROWS, FITS = 0.5, 1e-6, 20_000, 5
 
 
 def simulate(n, seed):
-    """Return rows of norm at most 1, and who fell ill."""
+    """Return rows of norm at most 1, and labels (1 is ill)."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 15))
     score = X @ np.linspace(0.8, -0.8, 15) - 2.2
@@ -38,12 +39,12 @@ X, y = simulate(ROWS, seed=0)
 X_new, y_new = simulate(100_000, seed=1)
 
 # %%
-# With and without
-# ----------------
+# Fit with and without calibration
+# --------------------------------
 #
-# The slope is that of a logistic regression of fresh labels on the model's log odds: 1 is right,
-# below 1 the model is over-confident. Both fits spend the same epsilon; the one with the table has
-# about 3 % more noise in its weights. Figures are medians of five fits.
+# The slope is that of a logistic regression of fresh labels on the model's log odds. A slope of 1
+# is calibrated, and below 1 the model is over-confident. Both fits spend the same epsilon. The
+# weights of the calibrated fit have about 3 % more noise. Values are medians of five fits.
 
 METHODS = {
     "OPERA": OperaLogisticRegression,
@@ -77,14 +78,15 @@ for (name, how), found in models.items():
     print(f"{name:23s} {how:9s} {slope:6.2f} {loss:9.4f} {area:8.4f} {epsilon:8.4f}")
 
 # %%
-# OPERA is far too timid without the table, DP-SGD over-confident. Objective perturbation happens to
-# be right on this table: there is nothing to mend, and the table's noise costs it a little.
+# Without calibration, OPERA is under-confident and DP-SGD is over-confident. Objective perturbation
+# happens to be calibrated on this table. The correction costs it a little accuracy there.
 #
-# Reliability curves
-# ------------------
+# Plot reliability curves
+# -----------------------
 #
-# Fresh rows in twenty groups of equal size by predicted probability: what was predicted, and how
-# many were ill, in the first of the five fits. Points on the dotted line are right.
+# Fresh rows are divided into twenty groups of equal size by predicted probability. Each point shows
+# the mean prediction and the share of ill patients of one group, for the first of the five fits.
+# Points on the dotted line are calibrated.
 
 
 def reliability(model, groups=20):
@@ -106,8 +108,7 @@ axes[0].legend()
 plt.show()
 
 # %%
-# What was learned is public: slope and intercept, which ``coef_`` and ``intercept_`` have taken in
-# already.
+# The released slope and intercept are public. ``coef_`` and ``intercept_`` already include them.
 
 for name in METHODS:
     intercept, factor = models[name, "with"][0].calibration_

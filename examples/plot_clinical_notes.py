@@ -1,14 +1,13 @@
 """
-Clinical notes: TF-IDF over a fixed vocabulary
-==============================================
+Classify clinical notes with a public vocabulary
+================================================
 
-Which notes speak of heart failure? A linear model of weighted word counts answers that well, and
-can be private, if the weighting is: a vocabulary that is learned from notes holds every name that
-is in one of them, and inverse document frequencies are counts of private notes. So both have to be
-public. Here the vocabulary is a fixed list of words, and the frequencies come from notes that are
-nobody's.
+Which notes describe heart failure? A linear model of weighted word counts answers this well. It
+is private only if the weighting is public. A vocabulary learned from private notes contains every
+name in them, and inverse document frequencies are counts of private notes. This page uses a fixed
+list of words, and frequencies of public notes.
 
-All notes are made up by the sentences below. Fresh ones to test on are free.
+All notes are made up. Fresh notes for the test need no budget.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +22,8 @@ from skdp.reporting import coefficient_table, privacy_statement
 DELTA, ROWS, SEED = 1e-6, 5000, 0
 
 # %%
-# Notes that are nobody's
-# -----------------------
+# Make notes
+# ----------
 
 FINDINGS = {
     "leg oedema": 2.0,
@@ -48,7 +47,7 @@ SAYS = ("seen with {}", "reports {}", "history of {}", "today {}", "no change in
 
 
 def write_notes(n, seed):
-    """Return notes of three to seven findings each, and which of them are of heart failure."""
+    """Return notes of three to seven findings each, and labels (1 is heart failure)."""
     rng = np.random.default_rng(seed)
     names, weights = list(FINDINGS), np.array(list(FINDINGS.values()))
     notes, score = [], np.empty(n)
@@ -65,11 +64,11 @@ public_notes, _ = write_notes(2000, SEED + 2)
 print(notes[0])
 
 # %%
-# What a learned vocabulary gives away
-# ------------------------------------
+# Find a leak in a learned vocabulary
+# -----------------------------------
 #
-# One note with a surname in it, and the name is an attribute of the model. The privacy statement
-# calls the step leaking, and a private search refuses it.
+# One note contains a surname, and the surname becomes an attribute of the model. The privacy
+# statement reports the step as leaking, and a private search refuses it.
 
 careless = TfidfVectorizer().fit([*notes, "seen with mrs featherstonehaugh, reports wheeze"])
 print("the name is in the vocabulary:", "featherstonehaugh" in careless.vocabulary_)
@@ -80,16 +79,21 @@ leaking.fit(notes, y)
 print("\n".join(str(privacy_statement(leaking)).splitlines()[2:4]))
 
 # %%
-# Three weightings that learn nothing from private notes
-# ------------------------------------------------------
+# Use weights that learn nothing from private notes
+# -------------------------------------------------
 #
-# A fixed vocabulary without document frequencies; the same with frequencies of public notes; and
-# hashed words, which need no vocabulary. In all of them a row is a function of its own note, and
-# has norm 1, which is the public bound that the fit needs. A ``TfidfVectorizer`` with frequencies
-# is fitted to public notes **before** it meets private ones. The ``fit`` of a pipeline would learn
-# them again, so that it is kept outside; the statement calls every ``TfidfVectorizer`` inside one
-# leaking, whatever its parameters. A ``HashingVectorizer`` learns nothing, which the statement
-# knows.
+# Three weightings are compared:
+#
+# * a fixed vocabulary without document frequencies;
+# * the same vocabulary with frequencies of public notes;
+# * hashed words, which need no vocabulary.
+#
+# Each row depends only on its note and has norm 1, which is the public bound that the fit needs.
+#
+# A ``TfidfVectorizer`` with frequencies is fitted to public notes **first** and stays outside the
+# pipeline, because the ``fit`` of a pipeline would learn the frequencies again. The statement
+# reports every ``TfidfVectorizer`` inside a pipeline as leaking, for all parameters. It recognises
+# that a ``HashingVectorizer`` learns nothing.
 
 VOCABULARY = sorted({word for name in FINDINGS for word in name.split() if len(word) > 3})
 VECTORIZERS = {
@@ -123,11 +127,11 @@ for name, vectorizer in VECTORIZERS.items():
     print(f"{name:18s}", *(f"{area:6.3f}" for area in areas[name]))
 
 # %%
-# The words that count
-# --------------------
+# Plot the words with the largest weights
+# ---------------------------------------
 #
-# Weights are released, so that the list of words is as well. Bars are the standard deviation of the
-# privacy noise, an upper bound for objective perturbation.
+# Weights are released, and so is the list of words. Bars show the standard deviation of the privacy
+# noise, which is an upper bound for objective perturbation.
 
 words = VECTORIZERS["fixed vocabulary"]
 table = coefficient_table(fit(words, 1.0))

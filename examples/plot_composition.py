@@ -1,12 +1,13 @@
 """
-What many releases cost together
-================================
+Compose many releases
+=====================
 
-One release is (0.1, 0)-private. What are two hundred of them? The textbook's theorems, basic and
-advanced composition, ask for the epsilon of each release only. Privacy-loss distributions say the
-least that follows from it, and less where more is known: of Laplace noise, or of choices by the
-exponential mechanism, whose privacy loss varies by no more than epsilon. All of it is arithmetic on
-public numbers: no data are involved.
+One release is (0.1, 0)-private. This page computes the epsilon of two hundred releases. Basic and
+advanced composition need only the epsilon of each release. Privacy-loss distributions give the
+smallest bound that follows from it.
+
+The bound is smaller if more is known. Examples are Laplace noise, and choices by the exponential
+mechanism, whose privacy loss varies by at most epsilon. The computation uses public numbers only.
 """
 
 from collections.abc import Callable
@@ -32,11 +33,11 @@ STEP, DELTA = 0.1, 1e-6
 COUNTS = (1, 3, 10, 20, 40, 70, 100, 150, 200)
 
 # %%
-# Events and accountants
-# ----------------------
+# Define events and accountants
+# -----------------------------
 #
-# An event says what happened, an accountant what it costs. Each line of the picture is an event
-# with the accountants that bound it; the smallest of their bounds holds.
+# An event describes a mechanism, and an accountant computes its privacy cost. Each line of the plot
+# is an event with the accountants that bound it. The smallest of their bounds is valid.
 
 PURE = PureDPEvent(STEP)
 CHOICE = BoundedRangeEvent(STEP)
@@ -56,8 +57,8 @@ def epsilon(event: Event, accountants: tuple[Callable[[], Accountant], ...], cou
 
 
 # %%
-# The bill
-# --------
+# Plot the privacy cost
+# ---------------------
 
 curves = {name: [epsilon(*line, count) for count in COUNTS] for name, line in LINES.items()}
 print(f"{'releases':<38}", *(f"{count:7d}" for count in COUNTS))
@@ -73,12 +74,11 @@ axes.legend(fontsize="small")
 plt.show()
 
 # %%
-# Groups
-# ------
+# Compute the cost for groups
+# ---------------------------
 #
-# The other way to add up: if one person has several records, a guarantee for one record is k times
-# weaker for k of them. A fit with ``groups=`` avoids this price: see the example on patients with
-# several rows.
+# If one patient has k records, a guarantee for one record is k times weaker for the patient. A fit
+# with ``groups=`` avoids this: see the example on patients with several rows.
 
 for size in (2, 5, 10):
     print(f"a group of {size:2d}: epsilon {group_privacy(STEP, 0.0, size)[0]:.1f} for each release")

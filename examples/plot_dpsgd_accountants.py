@@ -1,12 +1,11 @@
 """
-What DP-SGD costs, by one accountant after the other
-====================================================
+Compare accountants for DP-SGD
+==============================
 
-The plan of Figure 2 of Abadi et al. (2016): lots of a hundredth of the rows, each row drawn by a
-coin of its own, noise of 4 clipping norms, delta = 1e-5. An epoch has 100 steps. Their moments
-accountant is drawn beside what was known before it and what came after. All of it is arithmetic on
-public numbers: no data are involved. The paper's own figures, printed and recomputed, stand in
-:doc:`/reproductions`.
+This page recomputes Figure 2 of Abadi et al. (2016) with earlier and later accountants. Each row
+is included independently with probability 1/100, the noise multiplier is 4, and delta is 1e-5. An
+epoch has 100 steps. The computation uses public numbers only. :doc:`/reproductions` compares the
+paper's printed values with recomputed ones.
 """
 
 import matplotlib.pyplot as plt
@@ -25,11 +24,12 @@ RATE, DELTA, EPOCHS = 0.01, 1e-5, (1, 10, 25, 50, 100, 200, 300, 400)
 STEP = PoissonSampledEvent(RATE, GaussianEvent(4.0))
 
 # %%
-# Five accountants
-# ----------------
+# Plot five accountants
+# ---------------------
 #
-# All but one give upper bounds. The central limit takes the sum of many privacy losses for normal:
-# it is close here, and no guarantee, which the value says itself.
+# All accountants except one give upper bounds. The central limit theorem approximates the sum of
+# many privacy losses by a normal variable. It is close here, but it is no guarantee, as its value
+# states.
 
 ACCOUNTANTS = {
     "strong composition": (AdvancedCompositionAccountant, "-", "0.6"),

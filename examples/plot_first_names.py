@@ -1,10 +1,10 @@
 """
-How wrong a private histogram gets
-==================================
+Bound the error of a private histogram
+======================================
 
-Ten thousand first names of 300 million people, counted at epsilon = 1: how far off is the worst of
-the counts, and which name is the most common one? Names are made up: counts that fall like one over
-the rank.
+Ten thousand first names of 300 million people are counted at epsilon = 1. This page computes the
+largest error of the counts, and finds the most common name. The names are made up, with counts
+proportional to one over the rank.
 """
 
 import matplotlib.pyplot as plt
@@ -17,13 +17,13 @@ shares = 1.0 / np.arange(1.0, NAMES + 1.0)
 counts = np.rint(PEOPLE * shares / shares.sum())
 
 # %%
-# The largest error
-# -----------------
+# Bound the largest error
+# -----------------------
 #
-# A person is in one cell: under add-remove the sensitivity is 1, whatever the number of cells.
-# ``laplace_accuracy`` says without any data what no error exceeds with a given probability, by the
-# textbook's union bound or exactly. Here 400 histograms are drawn to see it hold; a real one would
-# be drawn once, and be paid for once.
+# Each record is in one cell, so the sensitivity under add-remove is 1 for any number of cells.
+# ``laplace_accuracy`` needs no data: it computes a bound on all errors at a given probability, by
+# the union bound or exactly. Here, 400 simulated histograms test the bound. A real histogram is
+# drawn and charged once.
 
 RUNS = 400
 noisy = (laplace_mechanism(counts, 1.0, 1.0, random_state=seed) for seed in range(RUNS))
@@ -39,12 +39,12 @@ for name, bound in bounds.items():
 print(f"  whole noise  {laplace_accuracy(1.0, BETA, NAMES, noise='discrete'):.0f}")
 
 # %%
-# The most common name
-# --------------------
+# Find the most common name
+# -------------------------
 #
-# To report the largest count only, its index, is a release of its own. Of three mechanisms with the
-# same privacy, permute-and-flip (exponential noise) is right most often. Below: how often the
-# second of two names is reported, by the gap between their counts.
+# The index of the largest count is a separate release. Among three mechanisms with the same
+# privacy, permute-and-flip (exponential noise) is correct most often. The plot shows how often the
+# second of two names is reported, against the gap between their counts.
 
 MECHANISMS = {"laplace": "Laplace", "gumbel": "Gumbel", "exponential": "permute-and-flip"}
 GAPS, CHOICES = range(0, 7), 1600
@@ -66,8 +66,8 @@ for name, found in wrong.items():
     print(f"{name:17s}", " ".join(f"{share:.3f}" for share in found))
 
 # %%
-# Both in one picture
-# -------------------
+# Plot both results
+# -----------------
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 left.step(errors, np.arange(1, RUNS + 1) / RUNS, where="post", label=f"{RUNS} histograms")

@@ -1,19 +1,18 @@
 """
-One budget for a whole study
-============================
+Set one budget for a study
+==========================
 
-A hospital wants to publish a risk model, and to spend no more than epsilon = 3 on its patients,
-the search for good parameters included. Every step charges one ledger before it touches rows:
+A hospital publishes a risk model with at most epsilon = 3 for its patients, including the search
+for parameters. Every step charges one ledger before it uses rows:
 
-1. a schema describes the table by public knowledge; that costs nothing;
-2. a private search compares ways of training, each after private scaling;
-3. the final pipeline, scaler and classifier, takes all that is left;
-4. the statement and the ledger go to the data-protection officer.
+1. A schema describes the table with public knowledge, which needs no budget.
+2. A private search compares ways of training, each after private scaling.
+3. The final pipeline, scaler and classifier, uses the remaining budget.
+4. The data-protection officer receives the statement and the ledger.
 
-With the Cardio table at hand (70,000 patients; a folder with ``cardio_train.csv`` in the
-environment variable SKDP_DATA) the study runs on it, else on the breast cancer table that ships
-with scikit-learn, whose few hundred patients show what small tables cost. Without matplotlib there
-is no picture, and all else is the same.
+The study uses the Cardio table (70,000 patients) if the environment variable SKDP_DATA names a
+folder with ``cardio_train.csv``. Otherwise it uses the breast cancer table of scikit-learn, which
+shows the privacy cost in a small table. Without matplotlib there is no plot.
 """
 
 import importlib.util
@@ -35,12 +34,11 @@ from skdp.reporting import PrivacyCurveDisplay, privacy_statement
 EPSILON, DELTA = 3.0, 1e-5
 
 # %%
-# The table and its public description
-# ------------------------------------
+# Describe the table
+# ------------------
 #
-# The schema says what everybody may know: columns, units, bounds, labels. Its encoder learns
-# nothing from rows. The rows that are held out stand for public ones, so that the accuracy below is
-# free.
+# The schema contains public facts: columns, units, bounds and labels. Its encoder learns nothing
+# from rows. The held-out rows represent public rows, so the accuracy below needs no budget.
 
 folder = os.environ.get("SKDP_DATA", "")
 if folder and list(Path(folder).glob("cardio_train.csv*")):
@@ -58,11 +56,10 @@ budget = BudgetAccountant(EPSILON, DELTA, ledger=ledger, name=f"{name} risk stud
 print(f"{len(X_train)} training rows, {len(schema.features)} columns, {budget!r}")
 
 # %%
-# A private search with a third of epsilon
-# ----------------------------------------
+# Search with a third of epsilon
+# ------------------------------
 #
-# What each inner fit may spend is the search's business: all fits, their scores and the choice are
-# within its epsilon.
+# The search divides its epsilon among all fits, their scores and the choice.
 
 rows = encoder.fit_transform(X_train)
 search = PrivateGridSearchCV(
@@ -76,11 +73,11 @@ best = search.fit(rows, y_train).best_params_
 print(f"\nsearch: {best}; spent so far: epsilon {budget.spent()[0]:.3f}")
 
 # %%
-# The final model takes the rest
-# ------------------------------
+# Fit the final model with the remaining budget
+# ---------------------------------------------
 #
-# The scaler gets an eighth of what is left, the classifier all that remains then. One more fit is
-# refused, before it has read a row.
+# The scaler uses an eighth of the remaining budget, and the classifier uses the rest. One more fit
+# is refused before it reads a row.
 
 scaler = DPStandardScaler(*budget.allocate(fits=8), accountant=budget)
 rows = scaler.fit_transform(rows)
@@ -102,11 +99,11 @@ except BudgetExceededError as refusal:
     print(f"\none more fit is refused: {refusal}")
 
 # %%
-# What the officer gets
-# ---------------------
+# Hand over the statements and the ledger
+# ---------------------------------------
 #
-# The statement of the model, the statement of the whole study, and a ledger that anybody with the
-# file can verify.
+# The officer receives the statement of the model, the statement of the study, and the ledger.
+# Anyone with the file can verify the ledger.
 
 print(privacy_statement(model, unit=schema.unit))
 
@@ -120,7 +117,7 @@ print(f"ledger verified: {budget.verify()}")
 print(f"Look into it with: skdp ledger show {ledger.name}")
 
 # %%
-# The curve behind the model's figures.
+# Plot the privacy curve of the model.
 
 if importlib.util.find_spec("matplotlib"):
     import matplotlib.pyplot as plt

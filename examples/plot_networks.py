@@ -1,13 +1,14 @@
 """
-When a private network beats a private line
-===========================================
+Compare a private network with a linear model
+=============================================
 
-Noise goes into every weight, and a network has many more of them than a line. So on tables of the
-usual kind a private network draws level with the private line, unless epsilon is large. It wins
-where the line fails without noise as well. Here two vital signs are harmless by themselves, and a
-risk if one is high while the other is low: no sum of functions of single columns says that.
+Noise is added to every weight, and a network has many more weights than a linear model. On most
+tables, a private network is only as good as the private linear model, unless epsilon is large. It
+is better where the linear model fails without noise as well. Here, two vital signs indicate a
+risk only if one is high while the other is low. A sum of functions of single columns cannot
+express this.
 
-The table is simulated. Fresh rows to test on are free, and so are several fits to the same rows.
+The table is simulated. Fresh rows for the test and several fits to the same rows need no budget.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,7 @@ SHAPES = {"line": (), "one layer of 32 units": (32,)}
 
 
 def simulate(n, seed):
-    """Return pressure and pulse, in standard units within public bounds, and who fell ill."""
+    """Return pressure and pulse in standard units within public bounds, and labels (1 is ill)."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2)).clip(-3.0, 3.0)
     score = X[:, 1] - 0.5 * X[:, 0] - 3.0 * X[:, 0] * X[:, 1] - 1.0
@@ -35,7 +36,7 @@ X_new, y_new = simulate(20_000, seed=1)
 
 
 def fit(epsilon, layers, seed):
-    """Scale by public bounds, which costs nothing, and train by DP-SGD."""
+    """Return a pipeline: scaling by public bounds, then DP-SGD."""
     network = DPSGDClassifier(
         epsilon, DELTA, hidden_layer_sizes=layers, classes=[0, 1], random_state=seed
     )
@@ -43,7 +44,7 @@ def fit(epsilon, layers, seed):
 
 
 # %%
-# What a fit spends follows from its lots, its steps and its noise. Layers cost no epsilon.
+# The privacy cost of a fit depends on its batches, steps and noise, but not on its layers.
 
 for name, layers in SHAPES.items():
     network = fit(1.0, layers, 0)[-1]
@@ -51,12 +52,12 @@ for name, layers in SHAPES.items():
     print(f"{name:22s} {weights:4d} weights, {network.privacy_spent_}")
 
 # %%
-# By epsilon
-# ----------
+# Compare ROC AUC for each epsilon
+# --------------------------------
 #
-# The area under the ROC curve on fresh rows, in three fits each. A comparison like this one on
-# private rows is a search, and has to be paid for: ``PrivateGridSearchCV`` with
-# ``hidden_layer_sizes`` in its grid does.
+# Values are the area under the ROC curve on fresh rows, for three fits each. On private rows, such
+# a comparison is a search and needs budget: use ``PrivateGridSearchCV`` with ``hidden_layer_sizes``
+# in its grid.
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 areas = {
@@ -74,10 +75,10 @@ for name, found in areas.items():
     print(f"{name:22s}", *(f"{np.mean(each):6.3f}" for each in found))
 
 # %%
-# The picture
-# -----------
+# Plot the boundaries
+# -------------------
 #
-# On the right where both models of epsilon 1 draw the boundary; the points are fresh ones.
+# The right plot shows the boundaries of both models at epsilon 1. The points are fresh rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for (name, found), style in zip(areas.items(), ("ks--", "ko-"), strict=True):

@@ -1,14 +1,13 @@
 """
-Patients with several rows
-==========================
+Protect patients with several rows
+==================================
 
-In a table of visits one patient has several rows. A guarantee for one *row* is then weak: whoever
-replaces all rows of one patient changes many. ``fit(X, y, groups=ids)`` protects all rows of one id
-together. This page shows what a fit without ids would have to pay for the same, and what that does
-to the model.
+In a table of visits, a patient has several rows. A guarantee for one *row* is weak for a patient,
+because all rows of the patient may change. ``fit(X, y, groups=ids)`` protects all rows of one id
+together. This page compares the accuracy with that of a fit without ids, at the same guarantee.
 
-Studies are simulated, by patients with 1 to 20 rows that lie around a centre of their own. Scores
-are read off other patients, and are free.
+The tables are simulated: each patient has 1 to 20 rows around a centre. Scores are computed on
+other patients, and need no budget.
 """
 
 import re
@@ -40,11 +39,11 @@ X, y, ids = simulate(PATIENTS, seed=0)
 print(f"{PATIENTS} patients, {ids.size} rows, {np.bincount(ids).max()} rows of one patient at most")
 
 # %%
-# The same epsilon, two meanings
-# ------------------------------
+# Compare two statements with the same epsilon
+# --------------------------------------------
 #
-# Both fits say epsilon = 1. Only one of them says it of a patient; of the other the statement works
-# out what follows for twenty rows together.
+# Both fits state epsilon = 1, but only one of them states it for a patient. The statement of the
+# other fit computes the guarantee for twenty rows together.
 
 SETTINGS = {"delta": DELTA, "data_norm": 1.0, "adjacency": "replace-one", "classes": [0, 1]}
 by_rows = OperaLogisticRegression(1.0, **SETTINGS, random_state=0).fit(X, y)
@@ -54,11 +53,11 @@ for model in (by_rows, by_patients):
     print(*re.findall(r"^(?:Guarantee|Unit).*(?:\n  .*)*", statement, re.MULTILINE), sep="\n")
 
 # %%
-# What the same guarantee costs
-# -----------------------------
+# Compare the accuracy at the same guarantee
+# ------------------------------------------
 #
-# Now every fit protects all rows of a patient. Without ids, noise has to be twenty times as large:
-# group privacy of a Gaussian release multiplies its mu.
+# Now every fit protects all rows of a patient. Without ids, the noise must be twenty times as
+# large, because group privacy multiplies the mu of a Gaussian release.
 
 
 def epsilon_of_rows(epsilon):
@@ -100,7 +99,8 @@ for name, fit in WAYS.items():
     print(f"{name:30s}", *(f"{np.mean(each):6.3f}" for each in areas[name]))
 
 # %%
-# On the left what a fit by rows with epsilon = 1 says of patients, by the number of their rows.
+# The left plot shows the epsilon of a patient against the number of rows, for a fit without ids
+# that has epsilon = 1 per row.
 
 counts = np.arange(1, MOST_ROWS + 1)
 sigma = analytic_gaussian_sigma(1.0, DELTA)

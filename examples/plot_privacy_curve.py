@@ -1,11 +1,10 @@
 """
-The privacy curve behind one epsilon
-====================================
+Plot the privacy curve of a model
+=================================
 
-A pair (epsilon, delta) is one point of a curve. Models that were asked for the same point may
-differ elsewhere, and ``privacy_spent_`` knows the whole curve of each. This page draws the curves
-of three models, in both of the usual ways. Nothing in it depends on the rows: what a fit guarantees
-follows from its plan.
+A pair (epsilon, delta) is one point of a curve. Models with the same point may differ at other
+points, and ``privacy_spent_`` contains the entire curve. This page plots the curves of three
+models in both common forms. The curves depend on the plan of each fit, and not on the rows.
 """
 
 import matplotlib.pyplot as plt
@@ -16,11 +15,11 @@ from skdp import DPSGDClassifier, GrpuaLogisticRegression, OperaLogisticRegressi
 from skdp.reporting import PrivacyCurveDisplay
 
 # %%
-# Three models, one point
-# -----------------------
+# Fit three models with one common point
+# --------------------------------------
 #
-# One Gaussian vector is added to the weights of the first. The others take noisy steps: the second
-# on large lots, the third on lots of four rows, so that a row is rarely in one.
+# The first model adds one Gaussian vector to the weights. The others take noisy steps: the second
+# on large batches, the third on batches of four rows, so that a row is rarely in a batch.
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "data_norm": 5.0}
 models = {
@@ -34,13 +33,13 @@ for name, model in models.items():
     print(f"{name:27s} epsilon {spent.epsilon:.4f} at delta {spent.delta:g}")
 
 # %%
-# Epsilon against delta, and errors against errors
-# ------------------------------------------------
+# Plot epsilon against delta, and error rates
+# -------------------------------------------
 #
-# On the left epsilon against delta. On the right the trade-off function: whoever tells from the
-# weights whether a given row took part, and raises false alarms at the rate on the horizontal axis,
-# misses at least at the rate on the vertical one. The closer to the dotted line, the less can be
-# learned.
+# The left plot shows epsilon against delta. The right plot shows the trade-off function. An
+# attacker guesses from the weights whether a given row was in the table. At the false-alarm rate on
+# the horizontal axis, the miss rate is at least the value on the vertical axis. Curves closer to
+# the dotted line reveal less.
 
 look = cycler(color=["black", "tab:blue", "tab:orange"], linestyle=["-", "--", "-."])
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
@@ -56,5 +55,5 @@ right.get_legend().remove()
 plt.show()
 
 # %%
-# Where many small steps on rare rows make up a fit, the curve is steeper: at a smaller delta its
-# epsilon grows faster. If more than one point matters, compare curves, not points.
+# The curve is steeper where a fit consists of many small steps on rarely used rows: its epsilon
+# grows faster at a smaller delta. If more than one point matters, compare curves instead of points.

@@ -1,14 +1,14 @@
 """
-Publishing how good a model is
-==============================
+Publish the performance of a model
+==================================
 
-Whoever fits a private model wants to print how good it is. Read off private rows, an accuracy, an
-AUC or a calibration curve is a release like any other, and nobody has paid for it. Here one budget
-pays for three releases: the model, its calibration, and one noisy table of scores by label, from
-which every figure follows with an interval that counts the noise as well as the sampling.
+An accuracy, an AUC or a calibration curve of private rows is a release, and needs a charge. This
+page uses one budget for three releases: the model, its calibration, and one noisy table of scores
+by label. All metrics are computed from this table, with intervals that include the noise and the
+sampling.
 
-The table ships with scikit-learn: is a handwritten digit odd? It is small: a third of it, 599 rows,
-is what figures are read off, and the intervals say what that is worth.
+The table is scikit-learn's handwritten digits: is a digit odd? A third of it, 599 rows, serves
+for the metrics. The intervals show how precise so few rows are.
 """
 
 import matplotlib.pyplot as plt
@@ -26,28 +26,28 @@ from skdp.metrics import (
 )
 from skdp.reporting import privacy_statement
 
-# Of the model, its calibration and its evaluation.
+# For the model, its calibration and its evaluation.
 EPSILONS, DELTA = (2.0, 1.0, 1.0), 1e-5
-# Every random number below is fixed, so that the picture does not wander: for a release, None.
+# Fixed, so that the plot stays the same. Use None for a release.
 SEED = 0
 
 # %%
-# Three equal parts
-# -----------------
+# Split into three equal parts
+# ----------------------------
 #
-# Drawn at random, without looking at labels. That pixels are between 0 and 16 is public.
+# The parts are drawn at random, without using labels. The range of pixels, 0 to 16, is public.
 
 X, y = load_digits(return_X_y=True)
 parts = np.array_split(np.random.default_rng(SEED).permutation(len(y)), 3)
 fitting, calibrating, testing = ((X[part] / 16.0, y[part] % 2) for part in parts)
 
 # %%
-# Three charges to one budget
-# ---------------------------
+# Charge three releases to one budget
+# -----------------------------------
 #
-# Rows are shortened to the public bound ``data_norm``, which no picture has shaped. A second look
-# at the test rows, at the model before its calibration, is a charge of its own; it is made for the
-# picture below.
+# Rows are scaled down to the public bound ``data_norm``, which was not derived from the pictures. A
+# second evaluation of the test rows, for the model before its calibration, needs a separate charge.
+# It is made for the plot below.
 
 settings = {"delta": DELTA, "adjacency": "replace-one", "random_state": SEED}
 budget = BudgetAccountant(sum(EPSILONS) + EPSILONS[2], 4 * DELTA, adjacency="replace-one")
@@ -64,15 +64,15 @@ print(f"\nslope {calibrated.slope_[0]:.2f}, intercept {calibrated.intercept_[0]:
 print(f"spent in total: epsilon {budget.spent()[0]:.2f} of {budget.epsilon:g}")
 
 # %%
-# All of it may be published, with this statement of the calibrated model:
+# You may publish all of it, with this statement of the calibrated model:
 
 print(privacy_statement(calibrated, unit="picture"))
 
 # %%
-# Curves with bands
-# -----------------
+# Plot curves with bands
+# ----------------------
 #
-# Bands are pointwise: each interval holds by itself.
+# Bands are pointwise: each interval is valid for one point.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 PrivateRocCurveDisplay.from_result(result, ax=left)
@@ -87,10 +87,10 @@ right.get_legend().remove()
 plt.show()
 
 # %%
-# How many rows are enough?
-# -------------------------
+# Forecast the width of intervals
+# -------------------------------
 #
-# Asked beforehand, this costs nothing: no row is read.
+# The forecast reads no row and needs no budget.
 
 for n in (600, 6_000, 60_000):
     widths = evaluation.expected_widths(n, prevalence=0.5, auc=0.93)

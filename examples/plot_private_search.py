@@ -1,17 +1,17 @@
 """
-What a private search spends and finds
-======================================
+Search parameters privately
+===========================
 
-Nobody knows how long the rows of this table are within a factor of ten, and ``data_norm`` has to be
-a public bound. Six guesses are tried, within one epsilon for everything. Three ways:
+The norm of the rows of this table is known only within a factor of ten, and ``data_norm`` must be
+a public bound. This page tries six values within one epsilon, in three ways:
 
-* no search: one fit with the safe guess, which is ten times too large;
-* an ordinary ``GridSearchCV`` of private estimators, with epsilon divided among its fits. It
-  picks the winner by exact scores, which nobody has paid for: it is **not private**, and shown for
-  comparison;
-* ``PrivateGridSearchCV``, which prices all fits and the choice together.
+* No search: one fit with the safe value, which is ten times too large.
+* An ordinary ``GridSearchCV`` of private estimators, with epsilon divided among its fits. It
+  selects the winner by exact scores without a charge, so it is **not private**. It is shown for
+  comparison.
+* ``PrivateGridSearchCV``, whose epsilon covers all fits and the choice.
 
-The table is simulated. Fresh rows to test on are free, and so are several repetitions.
+The table is simulated. Fresh rows for the test and several repetitions need no budget.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ SETTINGS = {"adjacency": "replace-one", "classes": [0, 1]}
 
 
 def simulate(n, seed):
-    """Return rows of norm about five, and labels that follow a line with noise."""
+    """Return rows of norm about five, and labels from a noisy linear model."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 25))
     score = X @ np.linspace(1.0, -1.0, 25) / 2.0
@@ -38,13 +38,13 @@ def simulate(n, seed):
 
 
 # %%
-# Three ways, and two fits for comparison
-# ---------------------------------------
+# Define the searches
+# -------------------
 #
 # A naive search of six candidates in three folds fits nineteen times, and charges each fit to a
-# budget. A private one with random stopping tries a secret random number of candidates, eighteen on
-# average, and shows the best; one with a holdout trains each candidate once. What each training
-# gets follows from public numbers, and no scores are left afterwards.
+# budget. A private search with random stopping tries a secret random number of candidates, eighteen
+# on average, and returns the best. A private search with a holdout trains each candidate once. The
+# budget of each training depends on public numbers, and no scores remain after the search.
 
 
 def one_fit(X, y, seed, data_norm):
@@ -83,10 +83,10 @@ WAYS = {
 }
 
 # %%
-# What comes out
-# --------------
+# Compare the accuracy
+# --------------------
 #
-# Each repetition draws another table and other noise.
+# Each repetition draws a new table and new noise.
 
 X_new, y_new = simulate(20_000, seed=1000)
 accuracies = {name: [] for name in WAYS}
@@ -114,7 +114,7 @@ axes.set(xlim=(0.48, 0.76), ylim=(4.5, -0.5))
 plt.show()
 
 # %%
-# The known bound is best: a search costs what it spends, and guesses that cost nothing come first
-# (public rows of a like kind, or what is known of the columns). Where nothing is known, a private
-# search within the same epsilon comes close; dividing epsilon by hand leaves each training less,
-# and its choice is still not private.
+# The known bound is best, because a search costs budget. Try free sources first: similar public
+# rows, or knowledge about the columns. Without such knowledge, a private search within the same
+# epsilon comes close. Dividing epsilon manually leaves less for each training, and the choice is
+# still not private.

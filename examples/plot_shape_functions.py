@@ -1,14 +1,14 @@
 """
-A private model that can be read
-================================
+Read a private model column by column
+=====================================
 
-A linear model of a schema's features is a sum of functions, one of each column. They follow from
-the released coefficients, so that looking at them costs nothing; and since the law of the privacy
-noise is public, output perturbation draws them with a band that is exactly as wide as that noise.
-What is known of a function may then be put in: here that risk does not fall with age.
+A linear model of a schema's features is a sum of functions, one per column. They are computed
+from the released coefficients, so plots of them need no budget. The distribution of the privacy
+noise is public. With output perturbation, the plots show a band that is exactly as wide as the
+noise.
 
-The table is simulated, so that everybody can see what the functions should have been, and fresh
-rows to test on are free.
+You can also add knowledge about a function: here, that the risk does not fall with age. The table
+is simulated, so the true functions are known, and fresh rows for the test need no budget.
 """
 
 from functools import partial
@@ -35,14 +35,14 @@ from skdp.preprocessing import (
 from skdp.reporting import coefficient_table, privacy_statement
 
 EPSILON, DELTA, ROWS, FITS = 0.2, 1e-6, 8_000, 20
-# Every random number below is fixed, so that the picture does not wander: for a release, None.
+# Fixed, so that the plot stays the same. Use None for a release.
 SEED = 0
 
 # %%
-# A public description
-# --------------------
+# Describe the table
+# ------------------
 #
-# Numeric columns are cut into public bins, so that their functions may bend.
+# Numeric columns are cut into public bins, so their functions can be nonlinear.
 
 SCHEMA = TableSchema(
     [
@@ -58,12 +58,12 @@ SCHEMA = TableSchema(
 
 
 # %%
-# A simulated table
-# -----------------
+# Simulate a table
+# ----------------
 
 
 def simulate(n, rng):
-    """Return a table in which risk rises with age, and has a valley in pressure."""
+    """Return a table in which risk rises with age and has a minimum in pressure."""
     age, pressure = rng.uniform(20, 100, n), rng.normal(135, 22, n).clip(80, 200)
     creatinine = np.exp(rng.normal(4.4, 0.5, n))
     stage, smoker = rng.integers(0, 4, n), rng.random(n) < 0.3
@@ -86,11 +86,11 @@ rng = np.random.default_rng(SEED)
 (X, y), (X_new, y_new) = simulate(ROWS, rng), simulate(100_000, rng)
 
 # %%
-# What was learned, column by column
-# ----------------------------------
+# Print the importance of each column
+# -----------------------------------
 #
-# Importance is the standard deviation of a column's function under the uniform law on its public
-# range. No row is read for it, nor for the picture.
+# Importance is the standard deviation of a column's function under the uniform distribution on its
+# public range. Neither the importance nor the plot reads a row.
 
 estimator = OperaLogisticRegression(EPSILON, DELTA, random_state=SEED)
 model = SCHEMA.pipeline(estimator).fit(X, y)
@@ -101,11 +101,11 @@ for function in sorted(functions.values(), key=lambda each: -each.importance[0])
     print(f"{function.name:12s} {size:6.3f}   {max(0.0, size - width):.3f} to {size + width:.3f}")
 
 # %%
-# Putting in what is known
-# ------------------------
+# Add knowledge about functions
+# -----------------------------
 #
-# Risk rises with age and stage; the function of pressure is smooth. Changes by public numbers are
-# post-processing, which the statement records.
+# The risk rises with age and stage, and the function of pressure is smooth. Changes by public
+# numbers are post-processing, which the statement records.
 
 rising = reshape_functions(model, {"age": "increasing", "stage": "increasing"})
 smooth = reshape_functions(model, {"pressure": 8.0})
@@ -117,7 +117,7 @@ line = next(line for line in str(privacy_statement(rising)).splitlines() if "aft
 print(f"the statement: ...{line.strip()}...")
 
 # %%
-# Bands are as wide as the noise; the dashed black lines are the changed functions.
+# Bands show the noise. The dashed black lines are the changed functions.
 
 display = ShapeFunctionDisplay.from_estimator(model)
 for name, changed in (("age", rising), ("pressure", smooth)):
@@ -127,11 +127,11 @@ for name, changed in (("age", rising), ("pressure", smooth)):
 plt.show()
 
 # %%
-# Is the stated noise the noise?
-# ------------------------------
+# Check the stated noise
+# ----------------------
 #
-# The standard deviation that is stated for one coefficient, beside that of twenty fits to the same
-# rows. Nobody can do this with private rows, who has to pay for each fit.
+# The stated standard deviation of one coefficient is compared with that of twenty fits to the same
+# rows. On private rows, each of these fits would need a charge.
 
 ESTIMATORS = {
     "output perturbation": OperaLogisticRegression,

@@ -1,15 +1,14 @@
 """
-Watching daily counts: only alarms cost privacy
-===============================================
+Publish alarms from daily counts
+================================
 
-A hospital watches the daily number of cases for outbreaks, all year. To publish every count with
-noise would divide the budget by 365. The sparse vector technique answers every day whether the
-count is above a threshold, for one epsilon that is charged beforehand, and ends after three alarms.
-How many cases there were on a day with an alarm is another release, with noise and a charge of its
-own.
+A hospital monitors the daily number of cases for outbreaks during a year. Noisy counts for all
+days would divide the budget by 365. The sparse vector technique reports every day whether the
+count is above a threshold. One epsilon, charged in advance, covers all days until the third
+alarm. The number of cases on a day with an alarm is a separate release, with a separate charge.
 
-A patient is in one day's count, so that counts are monotone and change by at most one. Cases are
-made up.
+Each patient is in the count of one day, so counts are monotone and change by at most one. The
+cases are made up.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +26,8 @@ expected[list(OUTBREAKS)] += 130.0
 counts = np.random.default_rng(4).poisson(expected).astype(float)
 
 # %%
-# A year under one budget
-# -----------------------
+# Monitor a year within one budget
+# --------------------------------
 
 budget = BudgetAccountant(
     WATCHING + ALARMS * COUNTING, 1e-9, adjacency="add-remove", composition="basic"
@@ -62,11 +61,11 @@ print(f"their counts are off by at most {error:.1f}, with probability 95 %")
 print(f"spent: epsilon {budget.total.epsilon:.2f} on {day + 1} answers, {len(alarms)} counts")
 
 # %%
-# What the public sees
-# --------------------
+# Plot the released values
+# ------------------------
 #
-# The dots with their bars are released. The grey line is private, and drawn here because it is made
-# up; so is the sentence about days with outbreaks above.
+# The dots with their bars are released. The grey line and the days with outbreaks printed above are
+# private. They are shown here because the cases are made up.
 
 figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
 axes.plot(counts, lw=0.8, color="0.6", label="cases (private)")
@@ -79,5 +78,5 @@ axes.legend(fontsize="small", loc="upper left")
 plt.show()
 
 # %%
-# After the third alarm the watch is over: a further answer would raise an error, and a new watch is
-# a new charge. ``day`` in the loop above is public, since each answer is.
+# After the third alarm, a further answer raises an error, and a new watch needs a new charge.
+# ``day`` in the loop above is public, because each answer is public.

@@ -1,7 +1,7 @@
-"""Three private classifiers on a real medical table, in ordinary scikit-learn pipelines.
+"""Compare three private classifiers on a medical table, in ordinary scikit-learn pipelines.
 
-The table is scikit-learn's breast cancer data: 569 patients, ten measurements of cell nuclei, each
-as mean, standard error and worst value. Scaling uses public clinical bounds, so that nothing is
+The table is scikit-learn's breast cancer data: 569 patients and ten measurements of cell nuclei,
+each as mean, standard error and worst value. Scaling uses public clinical bounds, so nothing is
 learned from patients before the private fit.
 
     python examples/quickstart.py
@@ -22,8 +22,9 @@ from skdp.preprocessing import BoundedScaler
 
 EPSILON, DELTA = 1.0, 1e-5
 
-# Lower and upper bound of each measurement's mean: round numbers from what is measured, not from
-# these patients. Standard errors go up to a tenth, worst values to 1.25 times the upper bound.
+# Lower and upper bound of each measurement's mean: round numbers for the measured quantity, not
+# taken from these patients. Upper bounds are multiplied by 0.1 for standard errors, and by 1.25 for
+# worst values.
 MEASUREMENTS = {
     "radius": (5, 30),
     "texture": (5, 40),
@@ -45,10 +46,10 @@ def public_bounds() -> tuple[np.ndarray, np.ndarray]:
 
 
 def private_pipeline(classifier):
-    """Square root of each value, scaling by public bounds, then a private classifier.
+    """Return a pipeline: square roots, scaling by public bounds, then a private classifier.
 
-    Few patients lie near many bounds at once, so that half of the largest possible row norm is
-    a good public bound; longer rows are shortened to it.
+    Few patients are near many bounds at once, so half of the largest possible row norm is a good
+    public bound. Longer rows are scaled down to it.
     """
     lower, upper = np.sqrt(public_bounds())
     classifier.set_params(data_norm=0.5)
