@@ -168,7 +168,8 @@ class ErrorPlan:
         *squared, of_cut = _SQUARED[adjacency]
         norm = math.sqrt(squared[subgroups is not None] + cut * of_cut) * UNIT + rounding
         square = math.ceil(norm**2)
-        # Of two records of different subgroups 16 entries differ: the L1 norm is 4 times the L2.
+        # A row has at most 8 entries, and a unit has the mean of its rows: two records differ by at
+        # most 2 sqrt(8) times the norm of a row in L1, in any subgroups, and 4 L2 norms cover that.
         moved = math.ceil(4.0 * norm), square, UNIT
         releases = (
             Release.integers("sums of errors", *moved, largest=math.ceil(norm)),
