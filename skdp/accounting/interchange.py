@@ -1,8 +1,8 @@
-"""Events of dp-accounting: read as ours, and ours written as theirs, where both mean the same.
+"""Exchange of events with dp-accounting, where both libraries mean the same.
 
-The difference is noise. Theirs is counted over the largest norm of one record's value, whatever
-the relation; ours stands, outside samples, over the sensitivity under the relation in force, which
-is twice as large where a record is replaced. Inside samples both count over one record's value.
+There, noise is relative to the largest norm of one record's value. Here, outside samples, it is
+relative to the sensitivity, which is twice as large under replace-one. Inside samples both are
+relative to one record's value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OURS = {
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an event stands: under which relation, and whether inside a sample."""
+    """Context of an event: its adjacency relation, and whether it is inside a sample."""
 
     adjacency: str
     sampled: bool = False
@@ -51,7 +51,7 @@ class _Place:
 
     @property
     def records(self) -> int:
-        """How many values of records differ: outside samples a replaced one counts twice."""
+        """Number of record values that differ: 2 outside samples under replace-one, else 1."""
         return 2 if self.adjacency == "replace-one" and not self.sampled else 1
 
     def inside(self) -> _Place:
@@ -77,12 +77,12 @@ class _Place:
 
 
 def read(theirs: Any, adjacency: str) -> Event:
-    """Return our event of the same meaning under a relation."""
+    """Return the event of skdp with the same meaning under an adjacency relation."""
     return _read(theirs, _Place(adjacency))
 
 
 def write(event: Event, adjacency: str) -> Any:
-    """Return their event of the same meaning under a relation; warn if a price there is wrong."""
+    """Return the event of dp-accounting with the same meaning; warn of too small costs there."""
     theirs = _write(event, _Place(adjacency), _their_events())
     kinds = _misread(event) if adjacency == "replace-one" else set()
     if kinds:
@@ -100,7 +100,7 @@ def write(event: Event, adjacency: str) -> Any:
 
 
 def _misread(event: Any) -> set[type]:
-    """Return the kinds of releases that their accountant by Renyi divergences prices too low."""
+    """Return the kinds of releases whose cost their Renyi accountant understates."""
     if isinstance(event, ComposedEvent):
         return {kind for part in event.events for kind in _misread(part)}
     if isinstance(event, RepeatedEvent | RepeatAndSelectEvent):
@@ -194,7 +194,7 @@ def _write(event: Any, place: _Place, kinds: Any) -> Any:
 
 
 def _rho(event: RenyiEvent, place: _Place) -> Fraction:
-    """Return rho where the divergences are those of rho-zCDP at every order."""
+    """Return rho if the divergences are those of rho-zCDP at every order."""
     left, right = event.left, event.right
     if type(left) is Normal and type(right) is Normal and left.scale == right.scale:
         gap = (Fraction(left.mean) - Fraction(right.mean)) / Fraction(left.scale)
@@ -214,7 +214,7 @@ def _their_events() -> Any:
 
 
 def _at_most(exact: Fraction) -> float:
-    """Return the largest float that is not above a number."""
+    """Return the largest float that is at most a number."""
     value = float(exact)
     return value if Fraction(value) <= exact else math.nextafter(value, -math.inf)
 
@@ -224,7 +224,7 @@ def _at_least(exact: Fraction) -> float:
 
 
 def _root(square: Fraction) -> float:
-    """Return a float that is not below the root of a number, and next to it."""
+    """Return the root of a number, rounded up to a float."""
     value = math.sqrt(square)
     while Fraction(value) ** 2 < square:
         value = math.nextafter(value, math.inf)

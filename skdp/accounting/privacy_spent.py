@@ -1,4 +1,4 @@
-"""The record of one private fit's spending, and claims that its event disproves."""
+"""The record of one private fit's privacy cost, and the refusal of disproved claims."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RTOL = 1e-3  # how closely delta is looked at
 
 
 def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> None:
-    """Refuse an (epsilon, delta) that an event is certified to exceed under a relation.
+    """Refuse an (epsilon, delta) that an event is certified to exceed.
 
-    Parts of which only upper bounds are known refuse nothing, and hide no others.
+    Parts with only upper bounds refuse nothing, and do not hide other parts.
     """
     epsilon, delta = float(epsilon), float(delta)
     if not (epsilon >= 0.0 and delta >= 0.0):
@@ -46,7 +46,7 @@ def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: 
 
 
 def _told(event: Event, adjacency: Adjacency) -> dict[Event, int]:
-    """Return the leaves whose cost has lower bounds: what is released beside them lowers none."""
+    """Return the leaves whose cost has lower bounds; other leaves only add to it."""
     found = {}
     for leaf, count in leaf_counts(event).items():
         plan = plan_of({leaf: 1}, adjacency) if is_supported(leaf, adjacency) else None
@@ -57,7 +57,7 @@ def _told(event: Event, adjacency: Adjacency) -> dict[Event, int]:
 
 @lru_cache(maxsize=4096)
 def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> bool:
-    """Tell whether nothing speaks against a claim; fits have priced their event a moment ago."""
+    """Return whether no lower bound contradicts a claim."""
     least_epsilon = certified_epsilon(leaf_counts(event), adjacency, delta)
     if least_epsilon is not None:
         return least_epsilon <= epsilon
@@ -75,7 +75,7 @@ def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) ->
 
 
 def _is_endless(direction: Direction) -> bool:
-    """Tell whether losses have no largest, so that no epsilon is enough without a delta."""
+    """Return whether losses are unbounded, so no epsilon suffices at delta zero."""
     return direction.mu > 0.0 or any(pair.largest_loss == math.inf for pair, _ in direction.pairs)
 
 
@@ -98,7 +98,7 @@ DISCRETE_NOISE = (
 
 @dataclass(frozen=True)
 class PrivacySpent(JsonRecord):
-    """What a fit released, under which guarantee, and on which assumptions.
+    """Privacy record of a fit: the guarantee, the released values and the assumptions.
 
     Unpacks as ``epsilon, delta = estimator.privacy_spent_``.
 
@@ -107,35 +107,35 @@ class PrivacySpent(JsonRecord):
     epsilon, delta : float
         The guarantee: an upper bound, never an estimate.
     adjacency : {"replace-one", "add-remove"}
-        Which data sets are neighbours.
+        Adjacency relation between neighbouring data sets.
     event : Event
-        What happened, as the accountants understand it.
+        Description of the releases for accountants.
     accountant : str
-        Name of the accountant behind `epsilon`, `epsilon_at` and `delta_at`.
+        Name of the accountant that computes `epsilon`, `epsilon_at` and `delta_at`.
     mechanism : str
-        The mechanism and the theorem it rests on.
+        The mechanism and the theorem behind it.
     assumptions : tuple of str
-        What the guarantee takes for granted, public inputs above all.
+        Assumptions of the guarantee, above all public inputs.
     released : tuple of str
-        What left the fit.
+        Values that left the fit.
     seeded : bool
-        Whether the noise came from a seed: then the guarantee does not hold against whoever
-        knows the seed.
+        Whether the noise came from a seed. If so, the guarantee does not protect against anyone
+        with the seed.
     arithmetic : str
-        Whether the proof takes doubles for real numbers, or what it assumes of them instead.
+        Arithmetic that the proof assumes: real numbers, or the stated properties of doubles.
     unit : {"row", "group"}
-        What one record is, by which neighbours differ: a row, or all rows that share an id in
-        groups=.
+        Meaning of a record: a row, or all rows that share an id in groups=. Neighbouring data sets
+        differ in one record.
     skdp, code : str
-        Version of the package that made the record, and digest of its code; "unknown" of records
-        that do not say.
+        Version of the package that made the record, and digest of its code; "unknown" for records
+        without them.
 
     Raises
     ------
     ValueError
-        If epsilon or delta say of themselves that they are no guarantee, the accountant is one
-        that gives none, or the event is certified to cost more. Pickles are read with the same
-        checks. Of events that have upper bounds alone no claim is refused.
+        If epsilon or delta are marked as no guarantee, the accountant gives no guarantees, or the
+        event is certified to cost more. The same checks apply to pickles. No claim is refused for
+        events with only upper bounds.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class PrivacySpent(JsonRecord):
     def epsilon_at(self, delta: float) -> PrivacyValue:
         """Return an upper bound on epsilon at another delta, with its lower bound.
 
-        It is never more than `epsilon` at or above the reported delta.
+        It never exceeds `epsilon` at or above the reported delta.
         """
         value = self._composed().epsilon(delta)
         return _at_most(value, self.epsilon) if delta >= self.delta else value
@@ -201,7 +201,7 @@ class PrivacySpent(JsonRecord):
         return resolve_accountant(self.accountant)(adjacency=self.adjacency).compose(self.event)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain, JSON-ready values."""
+        """Return the record as plain values, ready for JSON."""
         lists = {"assumptions": list(self.assumptions), "released": list(self.released)}
         return {**vars(self), "event": self.event.to_dict(), **lists}
 

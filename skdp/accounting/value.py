@@ -1,4 +1,4 @@
-"""What accountants answer: numbers with what they promise, and intervals around them."""
+"""Results of accountants: numbers with proved bounds."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from skdp.exceptions import ContradictionWarning
 
 
 class PrivacyValue(float):
-    """An epsilon or a delta, together with what is proved about it.
+    """An epsilon or a delta, with the bounds that are proved about it.
 
-    It is a float and can be used as one; it also unpacks as ``lower, upper = value``.
+    It is a float and can be used as one. It also unpacks as ``lower, upper = value``.
 
     Parameters
     ----------
     upper : float
-        The value itself; at least the truth if ``is_upper_bound``.
+        The value itself; at least the true cost if ``is_upper_bound``.
     lower : float, default=0.0
-        At most the truth, where the truth is that of the dominating pairs: for samples of fixed
-        size no release is known that attains their composition. Zero where nothing is proved.
+        Lower bound on the true cost of the dominating pairs; zero if nothing is proved. For samples
+        of fixed size no release is known that attains the composition of these pairs.
     is_upper_bound : bool, default=True
-        Whether the value is proved to be at least the truth. If not, it must not be reported as a
-        guarantee, and no budget accepts it.
+        Whether the value is a proved upper bound. If not, it must not be reported as a guarantee,
+        and no budget accepts it.
     is_differential_privacy : bool, default=True
-        Whether the value is about differential privacy at all.
+        Whether the value is about differential privacy.
     proved_by : tuple of str, default=("", "")
-        Short names of what proved the lower and the upper bound, such as ``"inversion"``.
+        Short names of the methods that proved the lower and the upper bound, such as
+        ``"inversion"``.
 
     Raises
     ------
     ValueError
-        If ``lower`` exceeds ``upper``, or one of them is no number.
+        If ``lower`` exceeds ``upper``, or one of them is NaN.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class PrivacyValue(float):
 
 
 def check_guarantee(name: str, value: float) -> None:
-    """Refuse a number that says of itself that it is none; a plain float is taken at its word."""
+    """Refuse a number that is marked as no guarantee; a plain float is accepted."""
     if not isinstance(value, PrivacyValue) or value.is_guarantee:
         return
     if not value.is_differential_privacy:
@@ -121,29 +122,29 @@ Interval = tuple[float, float]
 
 
 class Proved(tuple[float, float]):
-    """Lower and upper bound, and the name of what proved each."""
+    """Lower and upper bound, with the name of the method that proved each."""
 
     by: tuple[str, str]
 
     def __new__(cls, interval: Interval, by: tuple[str, str]) -> Self:
-        """Keep the names beside the bounds."""
+        """Store the names with the bounds."""
         value = super().__new__(cls, interval)
         value.by = by
         return value
 
 
 def named(interval: Interval, name: str) -> Proved:
-    """Return an interval whose two sides one method has proved."""
+    """Return an interval with both bounds proved by one method."""
     return Proved(interval, (name, name))
 
 
 def provers(interval: Interval) -> tuple[str, str]:
-    """Return the names of what proved each side, empty where they are not kept."""
+    """Return the names of the methods that proved each bound; empty if unknown."""
     return interval.by if isinstance(interval, Proved) else ("", "")
 
 
 def meet(known: Interval, found: Interval) -> Proved:
-    """Return the intersection of two bounds on the same number."""
+    """Return the intersection of two intervals for the same number."""
     # If there is none, one of the two is wrong: a warning says so, and both are covered.
     lower = found if found[0] > known[0] else known
     upper = found if found[1] < known[1] else known
@@ -154,7 +155,7 @@ def meet(known: Interval, found: Interval) -> Proved:
 
 
 def warn_of_contradiction(interval: Interval) -> None:
-    """Say that a lower bound exceeds an upper one."""
+    """Warn that a lower bound exceeds an upper one."""
     lower, upper = interval
     below, above = provers(interval)
     warnings.warn(
@@ -167,7 +168,7 @@ def warn_of_contradiction(interval: Interval) -> None:
 
 
 def is_narrow(interval: Interval, rtol: float, smallest: float = 0.0) -> bool:
-    """Tell whether the bounds are relatively close; nothing is close to an infinite upper one."""
+    """Return whether the bounds are relatively close; False for an infinite upper bound."""
     lower, upper = interval
     return math.isfinite(upper) and upper - lower <= rtol * max(upper, smallest)
 
@@ -178,7 +179,7 @@ _NARROW = 1e-3  # relative width of intervals whose lower bounds are kept
 def note_certified(
     counts: Mapping[Event, int], adjacency: Adjacency, delta: float, epsilon: Interval
 ) -> None:
-    """Keep the lower bound of a close interval for the epsilon of leaves."""
+    """Store the lower bound of a narrow interval for the epsilon of some leaves."""
     if 0.0 < epsilon[0] <= epsilon[1] and is_narrow(epsilon, _NARROW):
         _cell(frozenset(counts.items()), adjacency, delta)[:] = [epsilon[0]]
 
@@ -186,7 +187,7 @@ def note_certified(
 def certified_epsilon(
     counts: Mapping[Event, int], adjacency: Adjacency, delta: float
 ) -> float | None:
-    """Return what was kept of leaves, if anything."""
+    """Return the stored lower bound for some leaves, or None."""
     kept = _cell(frozenset(counts.items()), adjacency, delta)
     return kept[0] if kept else None
 
