@@ -1,7 +1,7 @@
-"""What a release can answer about its cost; whatever prices it asks here, and knows no event.
+"""Answers of a release about its privacy cost; accountants query them and need no event types.
 
-Each kind of event has a card, an `Analysis`, in `skdp.accounting.releases`. The table of cards goes
-by exact type: a subclass means something else than its base, and is refused until it has a card.
+Each kind of event has a card: an `Analysis`, with the proved bounds, in `skdp.accounting.releases`.
+Cards are found by exact type, as a subclass may have another meaning.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LogMoments(NamedTuple):
 
 
 class GaussianMixture(NamedTuple):
-    """A Gaussian release, on a sample or not, in units of the noise."""
+    """A Gaussian release, sampled or not, in units of the noise."""
 
     kind: str  # gaussian, poisson-add-remove, poisson-replace-one or uniform-replace-one
     rate: float
@@ -59,12 +59,12 @@ class GaussianMixture(NamedTuple):
 
     @property
     def contributions(self) -> int:
-        """How often the bound a record moves a sum that it is in: replacing it, twice."""
+        """Multiple of the bound by which a record moves its sum: two if it is replaced."""
         return 1 if self.kind in ("gaussian", "poisson-add-remove") else 2
 
     @property
     def mu_of_all_rows(self) -> float:
-        """The Gaussian-DP parameter if every sample held all rows."""
+        """The Gaussian-DP parameter if every sample contained all rows."""
         return self.contributions / self.noise_multiplier
 
 
@@ -76,14 +76,14 @@ class Guarantee(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """A bound on Renyi divergences, exact or rounded up, that holds but for a probability."""
+    """A bound on Renyi divergences, exact or rounded up, except with probability ``slack``."""
 
     divergence: Fraction
     slack: Fraction
 
 
 class Windows(Protocol):
-    """Events of which each dominates a release, but for a probability of ``failure``."""
+    """Events that each dominate a release, except with a probability of ``failure``."""
 
     @property
     def failure(self) -> float:
@@ -96,11 +96,11 @@ class Windows(Protocol):
         """Return windows that differ from one by a factor."""
 
     def event(self, window: Any) -> Event:
-        """Return what dominates the release, failures apart."""
+        """Return the event that dominates the release, failures excepted."""
 
 
 class Domination(NamedTuple):
-    """An event that costs at least as much, and perhaps other, cheaper ones that do, too."""
+    """An event that costs at least as much, and perhaps cheaper events that do, too."""
 
     event: Event
     windows: Windows | None = None
@@ -108,7 +108,7 @@ class Domination(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is proved about an event under a relation; None, the default, where nothing is.
+    """Proved bounds for an event under an adjacency relation; None, the default, for no bound.
 
     Leaves have cards; compositions are folded.
     """
@@ -119,7 +119,7 @@ class Analysis:
     only_stated: ClassVar[bool] = False
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the dominating pairs; those of a Gaussian release are left to its mu."""
+        """Return the dominating pairs; a Gaussian release has `mu` instead."""
         other = self._dominating_card()
         pairs = None if other is None else other.pairs()
         return None if pairs is None else pairs._replace(attained=False)
@@ -133,14 +133,14 @@ class Analysis:
         return LogMoments(lambda order: 0.5 * order * (order - 1.0) * mu * mu, closed_form=True)
 
     def mu(self) -> float | None:
-        """Return the shift of the Gaussian pair that dominates; 0 only if nothing is released."""
+        """Return the shift of the dominating Gaussian pair; 0 only if nothing is released."""
         other = self._dominating_card()
         return None if other is None else other.mu()
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
-        """Return the (epsilon, delta) that the release has by itself, if it has a single one.
+        """Return the release's (epsilon, delta), if it has a single one.
 
-        ``read`` says what number a float is: its binary value, or the decimal that was typed.
+        ``read`` converts floats to numbers: their binary value, or the decimal that was typed.
         """
         if self.mu() == 0.0:
             return Guarantee(Fraction(0), Fraction(0))
@@ -148,13 +148,13 @@ class Analysis:
         return None if other is None else other.stated(read)
 
     def of_two(self) -> Event | None:
-        """Return what says under replace-one what this event says under add-remove."""
+        """Return the event under replace-one that means this event under add-remove."""
         return None
 
     def dominated_by(self) -> Domination | None:
         """Return other events that dominate this one.
 
-        The other answers follow, if a single release dominates; what it is composed of does not.
+        If one release dominates, it gives all other answers; parts of the event do not.
         """
         return None
 
@@ -166,34 +166,34 @@ class Analysis:
         return analysis_of(known.event, self.adjacency)
 
     def mixture(self) -> GaussianMixture | None:
-        """Return the mixture if this is a Gaussian release, on a sample or not."""
+        """Return the mixture if this is a Gaussian release, sampled or not."""
         other = self._dominating_card()
         return None if other is None else other.mixture()
 
     def mu_squared(self) -> Fraction | None:
-        """Return the square of a Gaussian-DP parameter, exact where the noise is."""
+        """Return the square of a Gaussian-DP parameter, exact if the noise is."""
         mu, other = self.mu(), self._dominating_card()
         if mu is not None and other is not None and mu == other.mu():
             return other.mu_squared()
         return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
 
     def rho(self, read: Reading = Fraction) -> Divergence | None:
-        """Return the rho with which all divergences of order a are at most ``a rho``."""
+        """Return the rho for which all divergences of order a are at most ``a rho``."""
         square, known = self.mu_squared(), self.stated(read)
         if square is not None:
             return Divergence(square / 2, Fraction(0))
         return None if known is None else Divergence(pure_rho(known.epsilon), known.delta)
 
     def parts(self) -> tuple[Event, ...]:
-        """Return the events of which exactly one concerns any one record."""
+        """Return the events, exactly one of which concerns any given record."""
         return (self.event,)
 
     def covers(self, event: Any) -> bool:
-        """Tell whether an event of the same type is this one, or the same run more cautiously."""
+        """Return whether an event of the same type is this one, or a more cautious run of it."""
         return bool(event == self.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with so many times the noise; the event itself if it has none."""
+        """Return the release with a multiple of the noise; the event itself if it has no noise."""
         event: Event = self.event
         return event
 
@@ -204,7 +204,7 @@ _CARDS: dict[type[Event], Card] = {}
 
 
 def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
-    """Enter a card, a class or a function of event and adjacency, for events of these types."""
+    """Register a card (class, or function of event and adjacency) for events of these types."""
 
     def enter(card: AnyCard) -> AnyCard:
         _CARDS.update(dict.fromkeys(types, card))
@@ -215,7 +215,7 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 
 @lru_cache(maxsize=512)
 def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
-    """Return the card of an event; one that proves nothing, if its very type has none."""
+    """Return the card of an event; one without bounds if its exact type has none."""
     kind = type(event)
     # Events are merged where they are equal: a dataclass of its own, which compares all fields.
     own = {"profile_bound", "__eq__", "__dataclass_fields__"} <= vars(kind).keys()
@@ -226,7 +226,7 @@ def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
 
 
 def costs_no_more(event: Event, planned: Event) -> bool:
-    """Tell whether an event is the planned one, or the same releases run more cautiously."""
+    """Return whether an event is the planned one, or a more cautious run of the same releases."""
     if event == planned:
         return True
     if type(event) is RepeatedEvent and type(planned) is RepeatedEvent:
@@ -239,7 +239,7 @@ def costs_no_more(event: Event, planned: Event) -> bool:
 
 
 def with_noise(event: Event, factor: float) -> Event:
-    """Return releases with so many times the noise, wherever that is known to matter."""
+    """Return releases with a multiple of the noise, wherever that has a known effect."""
     changed = change_leaves(
         event, lambda leaf: analysis_of(leaf, ADJACENCIES[0]).with_noise(factor)
     )
@@ -248,12 +248,12 @@ def with_noise(event: Event, factor: float) -> Event:
 
 
 def of_two(event: Event) -> Event | None:
-    """Return what says under replace-one what an event says under add-remove, leaf by leaf."""
+    """Return the event under replace-one that means an event under add-remove, leaf by leaf."""
     return change_leaves(event, lambda leaf: analysis_of(leaf, "add-remove").of_two())
 
 
 def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
-    """Add up the squares of mu of everything in an event; None if a leaf has none."""
+    """Add up the squares of mu in an event; None if a leaf has none."""
     total = Fraction(0)
     for leaf, count in leaf_counts(event).items():
         square = analysis_of(leaf, adjacency).mu_squared()
@@ -266,7 +266,7 @@ def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
 def exact_sum(
     history: Event | Mapping[Event, int], adjacency: Adjacency, read: Reading = Fraction
 ) -> Guarantee | None:
-    """Add up what leaves state (basic composition); None if one of them states nothing."""
+    """Add up stated guarantees (basic composition); None if a leaf states none."""
     epsilon, delta = Fraction(0), Fraction(0)
     counts = leaf_counts(history) if isinstance(history, Event) else history
     for leaf, count in counts.items():
@@ -281,13 +281,13 @@ def exact_sum(
 def sum_of_stated(
     history: Event | Mapping[Event, int], adjacency: Adjacency
 ) -> tuple[float, float] | None:
-    """Return what basic composition gives, as floats, rounded up; or None."""
+    """Return the result of basic composition as floats, rounded up; or None."""
     total = exact_sum(history, adjacency)
     return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
 def sum_of_moments(event: Event, adjacency: Adjacency) -> LogMoments | None:
-    """Add up the log moments of everything in an event; None if a leaf has none."""
+    """Add up the log moments of an event; None if a leaf has none."""
     parts: list[tuple[LogMoments, int]] = []
     for leaf, count in leaf_counts(event).items():
         moments = analysis_of(leaf, adjacency).log_moments()

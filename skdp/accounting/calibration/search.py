@@ -1,4 +1,4 @@
-"""A privacy target, and the dearest parameter that it still affords."""
+"""A privacy target, and the parameter with the largest cost within it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _EVALUATIONS = 200  # in all, about
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of one positive parameter, both ends included, along which the cost rises.
+    """Range of a positive parameter, with both ends, along which the cost rises.
 
-    It does so from ``cheapest`` to ``dearest``, whichever is the larger number.
+    The cost rises from ``cheapest`` to ``dearest``, whichever is the larger number.
     """
 
     cheapest: float
@@ -48,7 +48,7 @@ class Axis:
         return self._sign * math.log(parameter)
 
     def parameter(self, coordinate: float) -> float:
-        """Return the admissible parameter at, or just on the cheap side of, a coordinate."""
+        """Return the valid parameter at, or just on the cheap side of, a coordinate."""
         value = math.exp(min(self._sign * coordinate, 700.0))
         low, high = sorted((self.cheapest, self.dearest))
         if value <= low * (1.0 + _ROUNDING):
@@ -59,7 +59,7 @@ class Axis:
 
 
 class _Search:
-    """What is known of the cost on either side of the target."""
+    """The evaluated costs on either side of the target."""
 
     def __init__(self, cost: Callable[[float], float], target: float, axis: Axis) -> None:
         self.cost, self.target, self.axis = cost, target, axis
@@ -72,7 +72,7 @@ class _Search:
         self.exceeds: float | None = None
 
     def affords(self, parameter: float) -> bool:
-        """Tell whether a parameter is affordable, and remember it for its side."""
+        """Return whether a parameter is affordable, and store it for its side."""
         if parameter not in self.known:
             self.known[parameter] = value = self.cost(parameter)
             for other, known in self.known.items():
@@ -98,7 +98,7 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether the target is met closely, or nothing dearer (or cheaper) is left."""
+        """Whether the target is met closely, or no dearer (or cheaper) parameter is left."""
         if self.fits is None:
             return self.exceeds == self.axis.cheapest
         window = _FINE if len(self.known) < _PATIENCE else _TOLERANCE
@@ -108,7 +108,7 @@ class _Search:
         return near or beside or self.fits == self.axis.dearest
 
     def bracket(self, x: float) -> None:
-        """Go from a coordinate to where the cost is thought to meet the aim, and further."""
+        """Move from a coordinate to where the cost is expected to meet the aim, and beyond."""
         leap, creep, slope = _LEAP, _CREEP, 1.0
         before: tuple[float, float] | None = None
         while (y := self.missing(x)) != 0.0 and (self.fits is None or self.exceeds is None):
@@ -136,9 +136,9 @@ class _Search:
 def dearest_affordable(
     cost: Callable[[float], float], target: float, axis: Axis, start: float
 ) -> float | None:
-    """Return the parameter that costs most among those whose cost is at most ``target > 0``.
+    """Return the parameter with the largest cost of at most ``target > 0``, or None.
 
-    Its cost was evaluated, and is as near as `calibrate_event` says; None if all cost too much.
+    Its cost was evaluated, and is as near to the target as for `calibrate_event`.
     """
     # Where costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
@@ -154,7 +154,7 @@ _INFLATIONS = (1.0, 1.0 + 1e-6, 1.0 + 1e-4, 1.01, 2.0)
 
 
 def check_real(name: str, value: object) -> float:
-    """Return a real number as a float, or say which parameter is none."""
+    """Return a real number as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}.")
     return float(value)
@@ -184,17 +184,14 @@ def check_count(name: str, value: object) -> int:
 
 
 def round_soundly(value: float, *, up: bool) -> float:
-    """Round a positive number to six digits, in the direction that is sound."""
+    """Round a positive number to six digits, up or down."""
     context = Context(prec=_DIGITS, rounding=ROUND_UP if up else ROUND_DOWN)
     return float(context.create_decimal(Decimal(value)))
 
 
 @dataclass(frozen=True)
 class Target:
-    """How much may be spent, and who counts.
-
-    The accountant is the one whose bound must meet epsilon, in nats, at delta.
-    """
+    """An epsilon in nats at a delta, and the accountant whose bound must meet it."""
 
     epsilon: float
     delta: float
@@ -222,11 +219,11 @@ class Target:
         return f"epsilon={self.epsilon!r} at delta={self.delta!r}"
 
     def supports(self, event: Event) -> bool:
-        """Tell whether the accountant has a bound for the event."""
+        """Return whether the accountant has a bound for the event."""
         return resolve_accountant(self.accountant)(self.adjacency).supports(event)
 
     def account(self, event: Event) -> Accountant:
-        """Return an accountant of the event, or refuse one whose numbers are no guarantee."""
+        """Return an accountant of the event; refuse one without guarantees."""
         cls = resolve_accountant(self.accountant)
         accountant = cls(self.adjacency).compose(event)
         if not accountant.is_differential_privacy:
@@ -242,11 +239,11 @@ class Target:
         return accountant
 
     def spent(self, event: Event) -> float:
-        """Return what the event costs at the target's delta."""
+        """Return the cost of the event at the target's delta."""
         return self.account(event).epsilon(self.delta).upper
 
     def affords(self, event: Event) -> bool:
-        """Tell whether the event stays within the target."""
+        """Return whether the event stays within the target."""
         return self.spent(event) <= self.epsilon
 
     def shorten(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
@@ -255,10 +252,7 @@ class Target:
         return short if self.affords(make_event(short)) else value
 
     def name_nearest(self, event: Event) -> str:
-        """Name the nearest targets that the cheapest possible plan meets.
-
-        Each number is rounded up, and so is itself a target that the plan meets.
-        """
+        """Name the nearest targets, rounded up, that the cheapest possible plan meets."""
         accountant = self.account(event)
         found = []
         epsilon = accountant.epsilon(self.delta).upper
@@ -279,9 +273,10 @@ _FEW = 10  # releases whose epsilons rather add up
 
 
 def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
-    """Estimate what a plan amounts to: the shift of a Gaussian pair, and an epsilon on top.
+    """Estimate the Gaussian shift of a plan, and an epsilon in addition; no bound.
 
-    No bound: as losses of variance ``s^2`` in their limit (Dong, Roth and Su, 2022, Theorem 3.4).
+    The plan counts as losses of variance ``s^2`` in their limit (Dong, Roth and Su, 2022, Theorem
+    3.4).
     """
     squares = [0.0]
     epsilon = 0.0
@@ -313,7 +308,7 @@ def _variance(leaf: Event, adjacency: Adjacency) -> float:
 def guess(
     make_event: Callable[[float], Event], target: Target, axis: Axis, initial: float
 ) -> float:
-    """Guess the parameter with which plans meet a target; ``initial`` if nothing is known."""
+    """Guess the parameter that meets a target; ``initial`` if nothing is known."""
     mu, epsilon = estimate(make_event(initial), target.adjacency)
     if mu == 0.0 or target.delta == 0.0:
         return initial

@@ -340,9 +340,9 @@ class ObjectivePerturbationEvent(ProfileEvent):
     - Known sign: ``delta_G(e; mu)`` under add-remove if ``e >= 0``; ``delta_G(e; 2 mu)`` under
       replace-one if ``e >= mu^2``.
     - Any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``, and the same with ``2 mu``.
-    - Any sign, with w for `opposite` below 1: also the smaller bounds ``delta_G(e; mu) + delta_G(e;
-      w mu)`` and, if ``e >= 2 mu sqrt(1 + mu^2)``, ``delta_G(e; 2 mu) + delta_G(e; mu) + delta_G(e;
-      max(1, 2 w) mu)``.
+    - Any sign, with w for `opposite` below 1: also the smaller ``delta_G(e; mu) + delta_G(e; w
+      mu)`` under add-remove. Under replace-one, if ``e >= 2 mu sqrt(1 + mu^2)``: ``delta_G(e; 2 mu)
+      + delta_G(e; mu) + delta_G(e; max(1, 2 w) mu)``.
     - Logistic: those of a known sign, and the cost of the same noise added to the sum of gradients.
       The latter is ``delta_G(epsilon; mu)`` at ``epsilon >= 4 curvature``; under replace-one it has
       ``2 mu`` and ``epsilon >= max(8 curvature, mu^2)``.
@@ -350,9 +350,9 @@ class ObjectivePerturbationEvent(ProfileEvent):
     At smaller epsilon other, weaker bounds apply. For units of several rows the bounds hold for
     every number of rows with three changes:
 
-    - Epsilon is smaller by about ``2 mu^2 / e`` times delta.
+    - They are evaluated at an epsilon that is smaller by about ``2 mu^2 / e`` times delta.
     - ``c = r log(1 + curvature / r)`` for at most r rows, and ``c = curvature`` for any number.
-    - For any sign, the factor 2 becomes a slightly smaller epsilon too, and `opposite` changes
+    - For any sign, a slightly smaller epsilon also replaces the factor 2; `opposite` changes
       nothing.
 
     Releasing b, constrained minimisation, and losses that are not a function of ``w . x`` are not
