@@ -49,9 +49,12 @@ def calibrate_steps(
     -------
     int
         Number of steps, at least 1, whose computed epsilon is at most the target. One more step
-        exceeds the target, with two exceptions: epsilon is already within a relative 1e-4 of the
-        target (only with thousands of steps), or, if bounds are wide, as close to it as the bound
-        has been seen to fall with more steps.
+        exceeds the target, with two exceptions:
+
+        - epsilon is already within a relative 1e-4 of the target, which only happens with thousands
+          of steps.
+        - Bounds are wide, and epsilon is as close to the target as the bound has been seen to fall
+          with more steps.
 
     Raises
     ------
@@ -124,8 +127,8 @@ def calibrate_sample_rate(
     -------
     float
         Rate in (0, 1] whose computed cost is at most the target; 1.0 if full batches meet it.
-        Otherwise the cost is within a relative 1e-4 of the target or, if bounds are wide, as close
-        as the bound has been seen to fall with larger rates.
+        Otherwise the cost is within a relative 1e-4 of the target. If bounds are wide, it is as
+        close to the target as the bound has been seen to fall with larger rates.
 
         For uniform sampling it is ``batch_size / dataset_size``, and ``round(rate * dataset_size)``
         returns the batch size. One more record in a batch exceeds the target unless the cost is

@@ -144,8 +144,8 @@ def calibrate_event(
     -------
     float
         Noise parameter whose computed cost is at most ``epsilon`` and within a relative 1e-4 of it.
-        The cost may be lower if it jumps there, if the bracket ends, or by as much as the
-        accountant's bound has been seen to rise with more noise.
+        The cost may be lower if it jumps there or the bracket ends. It may also be lower by as much
+        as the accountant's bound has been seen to rise with more noise.
 
     Raises
     ------
@@ -271,8 +271,8 @@ def composition_noise_multiplier(
     Each step is an analytic Gaussian mechanism (Balle and Wang, 2018), (eps_0, delta_0)-DP on its
     batch. On the data it is (log(1 + p (e^eps_0 - 1)), p delta_0)-DP (Balle, Barthe and Gaboardi,
     2018, Theorem 9). The steps compose to ``eps_s sqrt(2 T ln(1/delta')) + T m(eps_s)`` at ``T p
-    delta_0 + delta'``, with ``m`` the bound of ``mean_term`` (Dwork, Rothblum and Vadhan, 2010,
-    Theorem III.3).
+    delta_0 + delta'`` (Dwork, Rothblum and Vadhan, 2010, Theorem III.3). ``mean_term`` chooses the
+    bound ``m``.
 
     Examples
     --------

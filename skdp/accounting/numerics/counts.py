@@ -1,9 +1,9 @@
 """Random numbers of runs, and sizes of Poisson batches.
 
-The truncated negative binomial distribution with shape ``eta > -1`` and ``gamma`` in (0, 1) lives
-on 1, 2, ... and has the generating function ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``,
-in the limit ``eta = 0`` of logarithmic type, for ``eta = 1`` geometric (Papernot and Steinke, 2022,
-Definition 1).
+The truncated negative binomial distribution has a shape ``eta > -1`` and a ``gamma`` in (0, 1). Its
+values are 1, 2, ..., and its generating function is ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta
+- 1)``. It is logarithmic in the limit ``eta = 0`` and geometric for ``eta = 1`` (Papernot and
+Steinke, 2022, Definition 1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SMALLEST_LOG = -690.0
 
 
 def check_stopping(owner: str, mean: float, shape: float) -> None:
-    """Check the parameters of a random number of runs; the shape is infinite for Poisson."""
+    """Check the parameters of a random number of runs; an infinite shape is Poisson."""
     if not shape > -1.0:
         raise ValueError(
             f"{owner}: shape must exceed -1; 0 is logarithmic, 1 geometric, inf Poisson, "
@@ -33,7 +33,7 @@ def check_stopping(owner: str, mean: float, shape: float) -> None:
 
 
 def mean_of_gamma(gamma: float, shape: float) -> float:
-    """Return the expectation of a truncated negative binomial number, for gamma in (0, 1]."""
+    """Return the mean of a truncated negative binomial number, for gamma in (0, 1]."""
     return _mean_of_log(math.log(gamma), shape)
 
 
@@ -48,9 +48,9 @@ def _mean_of_log(log_gamma: float, shape: float) -> float:
 
 
 def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> float:
-    """Return the gamma in (0, 1] with which the expectation is a given one, at least 1.
+    """Return the gamma in (0, 1] for a given mean of at least 1.
 
-    Raise ValueError if it is too small for a float.
+    Raise ValueError if no float represents it.
     """
     if mean == 1.0:
         return 1.0
@@ -75,9 +75,9 @@ def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> fl
 
 
 class StoppingNumber:
-    """How the best of a random number of runs is distributed; an infinite shape is Poisson's.
+    """Distribution of the best of a random number of runs; an infinite shape is Poisson.
 
-    With ``t`` the probability that a single run beats an output, the density of that output being
+    Let ``t`` be the probability that a single run beats an output. The density of this output as
     the best of all is ``mean * weight(t)`` times its density in a single run.
     """
 
@@ -110,9 +110,9 @@ class StoppingNumber:
         return self.gamma / (1.0 + self.shape)
 
     def pure_surcharge(self, epsilon: float) -> float:
-        """Return how much more the best reveals if one run is epsilon-DP.
+        """Return the additional epsilon of the best if one run is epsilon-DP.
 
-        The largest log ratio of weights is where ``t = 1 / (1 + e^epsilon)`` and ``t' = 1 - t``.
+        The log ratio of weights is largest at ``t = 1 / (1 + e^epsilon)`` and ``t' = 1 - t``.
         """
         if math.isinf(self.shape):
             return self.mean * math.tanh(0.5 * epsilon)
@@ -123,7 +123,7 @@ class StoppingNumber:
 
 
 def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps: int) -> float:
-    """Bound the probability that one of a run's Poisson batches holds more than ``most`` records.
+    """Bound the probability that a Poisson batch of a run has more than ``most`` records.
 
     Chernoff: ``P(Bin(n, p) >= k) <= exp(-n KL(k/n, p))`` for ``k >= n p``; a union over the steps.
     """
@@ -143,7 +143,7 @@ def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps
 
 
 def largest_likely_batch(failure: float, dataset_size: int, sample_rate: float, steps: int) -> int:
-    """Return a size that all batches stay within, but for a failure of positive probability."""
+    """Return a size that all batches stay within, except with probability ``failure > 0``."""
     plan = dataset_size, sample_rate, steps
     sizes = range(dataset_size)
     return bisect_left(sizes, True, key=lambda most: oversize_probability(most, *plan) <= failure)

@@ -1,17 +1,17 @@
 """The exact privacy profile of the Gaussian mechanism, in log space.
 
-A Gaussian mechanism whose sensitivity is ``mu`` standard deviations of its noise satisfies
-``(epsilon, delta)``-differential privacy exactly for (Balle and Wang, 2018, Theorem 8)
+A Gaussian mechanism with a sensitivity of ``mu`` standard deviations of its noise is exactly
+``(epsilon, delta)``-DP for (Balle and Wang, 2018, Theorem 8)
 
     delta(epsilon; mu) = Phi(a) - e^epsilon Phi(b),   a = mu/2 - epsilon/mu,   b = a - mu.
 
-Both terms are nearly equal wherever ``mu`` is small, and both underflow far in the tail. Since
-``e^epsilon phi(b) = phi(a)``, the difference equals ``phi(a) (R(-a) - R(-b))`` with the Mills ratio
-``R(x) = Phi(-x) / phi(x) = integral over u > 0 of e^(-x u - u^2/2)``, which is a scaled
-complementary error function, and where the two ratios agree to 1 % their difference is integrated
-as the positive function ``e^(-x u - u^2/2) (1 - e^(-mu u))``, with nothing left to cancel.
+Both terms are nearly equal if ``mu`` is small, and both underflow far in the tail. As ``e^epsilon
+phi(b) = phi(a)``, the difference is ``phi(a) (R(-a) - R(-b))``. Here ``R(x) = Phi(-x) / phi(x) =
+integral over u > 0 of e^(-x u - u^2/2)`` is the Mills ratio, computed by erfcx. If the two ratios
+agree to 1 %, the positive function ``e^(-x u - u^2/2) (1 - e^(-mu u))`` is integrated instead,
+without cancellation.
 
-Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
+Results are rounded to the safe side: `delta` and `epsilon` up, `mu` down.
 """
 
 import math
@@ -41,12 +41,12 @@ def _log_mills_difference(x: float, mu: float) -> float:
 
 
 def log_delta(mu: float, epsilon: float) -> float:
-    """Return the natural logarithm of ``delta(epsilon; mu)``, rounded to nearest."""
+    """Return ``log delta(epsilon; mu)``, rounded to nearest."""
     return _evaluate(mu, epsilon)[0]
 
 
 def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return log delta and a bound on its error, that of a rounded ``mu`` included."""
+    """Return log delta and a bound on its error, including that of a rounded ``mu``."""
     if mu <= 0.0 or epsilon == math.inf:
         return -math.inf, 0.0
     if mu == math.inf:
@@ -77,15 +77,15 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def delta(mu: float, epsilon: float) -> float:
-    """Return an upper bound on ``delta(epsilon; mu)``, tight to 1e-9 relative where normal.
+    """Return an upper bound on ``delta(epsilon; mu)``, tight to 1e-9 relative if normal.
 
-    It is never zero when ``mu > 0``, because the true value is not.
+    It is positive when ``mu > 0``, as is the true value.
     """
     return delta_bounds(mu, epsilon)[1]
 
 
 def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
+    """Return lower and upper bounds on ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
     if mu <= 0.0:
         return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
@@ -101,7 +101,7 @@ def epsilon(mu: float, delta: float) -> float:
 
 
 def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta < 1``.
+    """Return lower and upper bounds on the smallest ``epsilon`` that meets ``delta < 1``.
 
     Both are infinite when ``delta`` is zero and ``mu`` is not.
     """
@@ -141,7 +141,7 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
 def mu(epsilon: float, delta: float) -> float:
     """Return a lower bound on the largest mu with ``delta(epsilon; mu) <= delta`` in (0, 1).
 
-    Noise of standard deviation ``sensitivity / mu`` then meets the target. Within 1e-9, relatively.
+    Noise of standard deviation ``sensitivity / mu`` meets the target. Tight to 1e-9 relative.
     """
     target = math.log(delta)
     spread = math.sqrt(-2.0 * target)

@@ -1,12 +1,12 @@
-"""Bounds on the privacy profile of objective perturbation, of rows and of units.
+"""Bounds on the privacy profile of objective perturbation, for rows and for units.
 
-``mu`` is the bound on one record's gradient over the standard deviation of the noise, ``excess``
-is epsilon minus what the determinants may contribute, any real number. Proofs, numbered as here:
-``docs/proofs/objective_perturbation.md``.
+``mu`` is the bound on one record's gradient over the standard deviation of the noise. ``excess`` is
+epsilon minus the largest contribution of the determinants, any real number. Theorems for rows are
+those of ``docs/proofs/objective_perturbation.md``.
 
-All names and numbers of theorems are those of ``docs/proofs/objective_perturbation_units.md``:
-a loss is at most a constant plus h, and h is compared with the loss Y of a Gaussian mechanism.
-Whatever is computed is rounded so that the bound rises.
+Names and theorems for units are those of ``docs/proofs/objective_perturbation_units.md``. There a
+loss is at most a constant plus h, which is compared with the loss Y of a Gaussian mechanism. All
+results are rounded up.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _log_normal(x: float) -> float:
 
 
 def _above(excess: float, log_mass: float) -> float:
-    """Return ``1 - e^excess mass``, rounded up; in logarithms a tiny mass may meet a huge power."""
+    """Return ``1 - e^excess mass``, rounded up; logarithms allow a tiny mass and a huge power."""
     rounding = 1e-13 + 1e-15 * (abs(excess) + abs(log_mass))
     return max(0.0, -math.expm1(min(0.0, excess + log_mass - rounding))) + _ROUND_UP
 
@@ -70,9 +70,9 @@ def by_subsets(
     outputs: int,
     of_gaussian: Callable[[float, float], float] = gaussian_profile.delta,
 ) -> float:
-    """Add up over the number of problems in which the record's gradient is in effect.
+    """Sum over the number of problems in which the record's gradient has an effect.
 
-    `of_gaussian` bounds, at its mu, what is asked for: delta, or another convex function's mean.
+    `of_gaussian` bounds, at its mu, delta or the mean of another convex function.
     """
     idle = _log_normal(-0.5 * mu)
     total = 0.0
@@ -112,7 +112,7 @@ def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replacement_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
-    """Bound delta between tables in which one record is replaced (Theorem 3); perhaps above 1."""
+    """Bound delta between tables with one replaced record (Theorem 3); may exceed 1."""
     if not known_sign:
         return record_profile(2.0 * mu, excess, outputs, known_sign)
     if outputs == 1:
@@ -144,13 +144,13 @@ def _replacement_of_one(mu: float, excess: float) -> float:
 
 @lru_cache(maxsize=64)
 def passed_losses(spread: float) -> tuple[tuple[float, float], ...]:
-    """Return losses of the second release, and how much it exceeds each (its own profile)."""
+    """Return losses of the second release, and its own profile at each of them."""
     losses = [spread * (cut + 0.5 * spread) for cut in CUTS]
     return tuple((loss, gaussian_profile.delta(spread, loss)) for loss in losses)
 
 
 class Objective(NamedTuple):
-    """What the bounds need to know of an objective, as `ObjectivePerturbationEvent` says it."""
+    """Properties of an objective for the bounds, as in `ObjectivePerturbationEvent`."""
 
     mu: float
     curvature: float
@@ -160,7 +160,7 @@ class Objective(NamedTuple):
     opposite: float = 1.0
 
     def profile(self, epsilon: float, spread: float) -> float:
-        """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
+        """Bound delta if noise hides that the minimiser is only near, to ``spread`` units."""
         if epsilon == math.inf:
             return 0.0
         epsilon = min(epsilon, LARGEST_EPSILON)
@@ -197,7 +197,7 @@ class Objective(NamedTuple):
     # ``delta_G(epsilon - shift; mu)`` for ``epsilon - shift >= start``.
 
     def _main_parts(self) -> list[tuple[float, list[float], float]]:
-        """Return what `record_profile` and `replacement_profile` know at large epsilon."""
+        """Return the bounds of `record_profile` and `replacement_profile` at large epsilon."""
         if self.outputs > 1:
             return []
         double = self.adjacency == "replace-one"
@@ -207,7 +207,7 @@ class Objective(NamedTuple):
         return [(self._determinants, [mu], self.mu**2 if double else 0.0)]
 
     def _narrow_parts(self) -> list[tuple[float, list[float], float]]:
-        """Return what holds of the logistic loss, or of slopes that are steep to one side only."""
+        """Return bounds for the logistic loss, or for slopes that are steep to one side only."""
         mu, double = self.mu, self.adjacency == "replace-one"
         if self.slope == "logistic" and self.outputs == 1:
             if double:
@@ -242,7 +242,7 @@ def _rounding(mu: float, start: float) -> float:
 
 
 def call_bounds(mu: float, start: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on E(Y - start)_+, where Y ~ N(mu^2/2, mu^2)."""
+    """Return lower and upper bounds on E(Y - start)_+, where Y ~ N(mu^2/2, mu^2)."""
     a = start / mu - 0.5 * mu
     if a > _FAR:
         return 0.0, _TINY
@@ -290,7 +290,7 @@ def shift(mu: float, excess: float, start: float, surplus: float = 0.0) -> float
 
 
 class _Law(NamedTuple):
-    """What is known of a loss: it is at most `constant` plus an h that Theorem 4 is about."""
+    """Bound on a loss: at most `constant` plus an h as in Theorem 4."""
 
     constant: float
     mu: float
@@ -298,7 +298,7 @@ class _Law(NamedTuple):
     surpluses: tuple[float, ...]
 
     def profile(self, epsilon: float, spread: float, best: float) -> float:
-        """Bound delta, or return the best that is known if that is less; see `UnitObjective`."""
+        """Bound delta, or return the best known bound if it is smaller; see `UnitObjective`."""
         excess = epsilon - self.constant
         both = math.hypot(self.mu, spread) * (1.0 + 1e-15)
         least = _gaussian(both, excess)[1]
@@ -327,7 +327,7 @@ class _Law(NamedTuple):
         )
 
     def _below(self, excess: float) -> float:
-        """Bound delta by what is known at the first place, and by 1 far below it."""
+        """Bound delta by the first place, and by 1 far below it."""
         largest = min(1.0, call_bounds(self.mu, self.starts[0])[1] + self.surpluses[0])
         lower = min(0.0, excess - self.starts[0])
         return min(1.0, math.exp(lower) * largest - math.expm1(lower) + 1e-14)
@@ -335,7 +335,7 @@ class _Law(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _laws(objective: UnitObjective) -> tuple[_Law, ...]:
-    """Return everything that is known of the loss between neighbours."""
+    """Return all known bounds on the loss between neighbours."""
     moved = 1.0 if objective.adjacency == "add-remove" else 2.0  # units' gradients
     mu, outputs, constant = objective.mu * moved, objective.outputs, objective.curvature
     if objective.rows is not None:
@@ -359,7 +359,7 @@ def _laws(objective: UnitObjective) -> tuple[_Law, ...]:
 
 
 def _sum_surplus(mu: float, total: float, start: float, outputs: int) -> float:
-    """Bound what the calls on a sum of positive parts exceed those on the sum by (Lemma 5)."""
+    """Bound the excess of calls on a sum of positive parts over calls on the sum (Lemma 5)."""
     upper = min(
         by_subsets(mu, start, outputs, lambda mu, start: call_bounds(mu, start)[1]),
         by_moments(mu, start, outputs, lambda orders: -1.0 - np.log(orders)),
@@ -368,7 +368,7 @@ def _sum_surplus(mu: float, total: float, start: float, outputs: int) -> float:
 
 
 class UnitObjective(NamedTuple):
-    """What the bounds need to know, as `ObjectivePerturbationEvent` says it."""
+    """Properties of an objective for units, as in `ObjectivePerturbationEvent`."""
 
     mu: float
     curvature: float
@@ -378,7 +378,7 @@ class UnitObjective(NamedTuple):
     rows: int | None
 
     def profile(self, epsilon: float, spread: float) -> float:
-        """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
+        """Bound delta if noise hides that the minimiser is only near, to ``spread`` units."""
         if epsilon == math.inf:
             return 0.0
         if self.mu > _LARGEST_MU:

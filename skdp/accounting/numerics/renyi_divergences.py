@@ -1,7 +1,7 @@
 """Renyi divergences in closed form, and their conversion to (epsilon, delta).
 
-The formulas are those collected by Gil, Alajaji and Linder (2013), arranged so that nearly equal
-distributions lose no digits. Each function returns ``log E_right[(left/right)^order]``, which is
+The formulas are collected by Gil, Alajaji and Linder (2013), and arranged to lose no digits for
+nearly equal distributions. Each function returns ``log E_right[(left/right)^order]``, which is
 ``order - 1`` times the divergence, and a bound on its rounding error.
 """
 
@@ -43,16 +43,16 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
     Parameters
     ----------
     left, right : Distribution
-        Two distributions of one class of `skdp.accounting.distributions` and of one
-        dimension.
+        Two distributions of the same dimension and the same class of
+        `skdp.accounting.distributions`.
     order : float
         Order of the divergence, positive and not 1.
 
     Returns
     -------
     float
-        ``log(E_right[(left/right)^order]) / (order - 1)`` in nats, rounded up; infinite where the
-        expectation is.
+        ``log(E_right[(left/right)^order]) / (order - 1)`` in nats, rounded up; infinite if the
+        expectation is infinite.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def log_moment(left: Distribution, right: Distribution, order: float) -> float:
 
 
 def check_comparable(left: Distribution, right: Distribution) -> None:
-    """Check that both are of a class with closed form (TypeError), and dimension (ValueError)."""
+    """Check for the same class, with a closed form (TypeError), and dimension (ValueError)."""
     if type(left) is not type(right) or type(left) not in _FAMILIES:
         raise TypeError(
             "left and right must be two distributions of one class of "
@@ -110,7 +110,8 @@ def _log_ratio(left: float, right: float) -> float:
 def _scaled(excess: float, log_ratio: float, error: float, order: float) -> Moment:
     """Return ``-(a-1) log(1+r) - log(1 + (1-a) r)`` for order a and r = ``excess``.
 
-    That is for exponentials, and twice that for centred normals, of (squared) scale ratio 1 + r.
+    This is for exponentials with a scale ratio of 1 + r. For centred normals it is twice the
+    moment, with a squared scale ratio of 1 + r.
     """
     remaining = 1.0 + (1.0 - order) * excess
     if remaining <= _NEAR_ZERO * (1.0 + abs((1.0 - order) * excess)):
@@ -300,12 +301,12 @@ def conversion(moment: float) -> float:
 
 
 def sum_up(*terms: float) -> float:
-    """Add up terms that are correct but for a few roundings; no less, even if divided once."""
+    """Add terms with a few roundings each, rounded up, even if divided once."""
     return sum(terms) + _FEW_ROUNDINGS * sum(map(abs, terms))
 
 
 def nearby_order(order_minus_one: float) -> float:
-    """Return an order at which moments are quickly computed: an integer, if it is large."""
+    """Return a nearby order with quickly computed moments: an integer, if it is large."""
     order = 1.0 + order_minus_one
     # Binomial sums at integer orders are dense enough beyond.
     return order if order <= 64.0 else float(round(order))
@@ -317,7 +318,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 
 def rho_of(loss: Fraction, rho: Callable[[float], Fraction]) -> Fraction:
-    """Round up a rho that is at most half the square of the largest loss, and near it if small."""
+    """Round up a rho of at most half the square of the largest loss, and near it if small."""
     number = float_up(loss)
     return round_up(loss**2 / 2 if number <= _SMALL else rho(number) * _ROUND_UP)
 
@@ -337,7 +338,7 @@ def log_moment_randomised_response(epsilon: float, order: float) -> float:
 
 
 def pure_at_order(epsilon: Fraction, order: float) -> Fraction:
-    """Return the divergence of randomised response, which no epsilon-DP release exceeds."""
+    """Return the divergence of randomised response, the largest of any epsilon-DP release."""
     bound = Fraction(order) * pure_rho(epsilon)
     moment = log_moment_randomised_response(float_up(epsilon), order)
     if math.isfinite(moment):

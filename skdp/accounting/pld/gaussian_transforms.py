@@ -1,14 +1,10 @@
-"""Moment generating functions of Gaussian mixtures off the real axis, errors bounded.
+"""Moment generating functions of Gaussian mixtures off the real axis, with bounded errors.
 
-On the whole line the trapezoidal rule converges geometrically, on a part of it Gauss-Legendre
-panels do; both errors are bounded by the size of the integrand off the real line (Trefethen and
-Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as in
-`mixtures`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
-``mu a`` times the odds of the shifted component; and for ``mu a <= pi / 2``
-``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
-
-The integrands of `mixtures` are analytic near the real line, and the rules of `gaussian_rules`
-converge fast.
+On the entire line the trapezoidal rule converges geometrically; on a part of it Gauss-Legendre
+panels do. The size of the integrand off the real line bounds both errors (Trefethen and Weideman,
+2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). With ``M`` as in `mixtures`, ``|M(x + ia)| <=
+M(x)`` there. ``|arg M(x + ia)|`` is at most ``mu a``, and at most ``mu a`` times the odds of the
+shifted component. For ``mu a <= pi / 2``, ``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
 """
 
 from __future__ import annotations
@@ -53,10 +49,10 @@ class Rule(NamedTuple):
 
 
 class Landscape(NamedTuple):
-    """Where a tilted density matters, from bounds on its logarithm on the cells of a coarse grid.
+    """The region where a tilted density matters, from bounds on its logarithm on coarse cells.
 
-    ``peaks`` are these bounds, ``left`` and ``right`` the cells' ends, ``low`` to ``high`` the
-    range outside which nothing matters.
+    ``peaks`` are these bounds, ``left`` and ``right`` the ends of the cells; only the range from
+    ``low`` to ``high`` matters.
     """
 
     left: Array
@@ -67,10 +63,10 @@ class Landscape(NamedTuple):
 
 
 def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> Landscape:
-    """Bound the tilted density from above, and find where it exceeds e^-digits.
+    """Bound the tilted density, and find where it exceeds e^-digits.
 
-    The cells go so far that it stays below that beyond them at any admissible distance from the
-    real line, where it has the factor ``e^(frequency |arg M|)``.
+    Beyond the cells it stays below that at any admissible distance from the real line, where it has
+    the factor ``e^(frequency |arg M|)``.
     """
     rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     reach = math.sqrt(2.0 * digits)
@@ -265,9 +261,9 @@ class TiltedNodes(NamedTuple):
 
 
 def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float) -> TiltedNodes:
-    """Return a quadrature rule that serves all frequencies up to the given one.
+    """Return a quadrature rule for all frequencies up to the given one.
 
-    Errors are below about ``e^-digits``; infinite where numbers overflow or rules are too long.
+    Errors are below about ``e^-digits``; infinite if numbers overflow or rules are too long.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
@@ -286,7 +282,7 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
 
 
 def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
-    """Weigh the losses at the nodes of a rule, and count what rounding does to their sums."""
+    """Weigh the losses at the nodes of a rule, and bound the rounding of their sums."""
     mu, x, power = mixture.mu, rule.points, 1.0 + theta
     weights = np.exp(rule.log_weights)
     branches, linear, constant, drift, ratio, steep = mixture.evaluate(theta, x, weights)
@@ -327,9 +323,9 @@ _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.i
 
 
 def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.complex128], Array]:
-    """Evaluate log E[e^((theta + i u) L)], many u being equidistant, and bound the error.
+    """Return log E[e^((theta + i u) L)] at equidistant u, and a bound on its error.
 
-    If infinite, the real part bounds the true one from above; the imaginary one says nothing.
+    If the bound is infinite, the real part is an upper bound and the imaginary part is meaningless.
     """
     terms = len(frequencies) * len(nodes.losses)
     if not (math.isfinite(nodes.error + sum(nodes.rounding)) and terms <= _LARGEST_SUMS):
@@ -357,7 +353,7 @@ def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.comple
 def log_with_error(
     real: Array, imaginary: Array, error: Array
 ) -> tuple[NDArray[np.complex128], Array]:
-    """Return log(1 + u), and its error, for a number u known up to an error of its modulus."""
+    """Return log(1 + u) and its error, for a u with a bounded absolute error."""
     with np.errstate(over="ignore", invalid="ignore"):
         square = real * (2.0 + real) + imaginary**2
     modulus = np.hypot(1.0 + real, imaginary)
@@ -373,7 +369,7 @@ def log_with_error(
 
 
 class GaussianMixtureLoss:
-    """The transform of the loss of one release, its largest losses perhaps cut off."""
+    """Transform of the loss of one release, perhaps without its largest losses."""
 
     failure = 0.0
 
@@ -382,12 +378,12 @@ class GaussianMixtureLoss:
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of the losses cut off."""
+        """Probability under P of the dropped losses."""
         return self.mixture.cut_mass
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
+        """A tilt with moments in range."""
         if not self.mixture.rises or self.mixture.cut < math.inf:
             return math.inf
         return 12.0 / self.mixture.mu + 2.0
@@ -410,5 +406,5 @@ class GaussianMixtureLoss:
         return transform(nodes, frequencies)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
+        """Bound the fall of the moments at all frequencies from a given one on."""
         return log_decay(self.mixture, theta, frequency)

@@ -35,7 +35,7 @@ _LEAST_SHIFT = 1e-100
 
 
 class DiscreteNoise(Noise):
-    """Noise on integers, over an integer change."""
+    """Noise on integers, relative to an integer change."""
 
     event: DiscreteGaussianEvent | DiscreteLaplaceEvent
 
@@ -57,7 +57,7 @@ class DiscreteGaussian(DiscreteNoise):
         )
 
     def rho(self, read: Reading = Fraction) -> Divergence:
-        """Return that of as much Gaussian noise (Canonne, Kamath and Steinke, 2020, Theorem 4)."""
+        """Return the rho of Gaussian noise (Canonne, Kamath and Steinke, 2020, Theorem 4)."""
         return Divergence(1 / (2 * Fraction(self.event.noise_multiplier) ** 2), Fraction(0))
 
     def pairs(self) -> DominatingPairs:

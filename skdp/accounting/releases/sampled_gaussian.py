@@ -1,9 +1,8 @@
 """Gaussian noise on Poisson samples, or on samples of fixed size under replace-one.
 
-Dominating pairs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``, and for samples of fixed size
-Theorem 3 of ``docs/proofs/gradient_perturbation.md``. All log moments are upper bounds on
-``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the Renyi divergence of order ``alpha > 1``
-from ``P`` to ``Q``.
+Dominating pairs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``; for samples of fixed size Theorem 3
+of ``docs/proofs/gradient_perturbation.md``. Log moments are upper bounds on ``log
+E_Q[(P/Q)^alpha]``, as in `noise`.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _LEAST = 1e-100  # rates and shifts below count as this, which can only raise a 
 
 
 class SampledGaussian(OnSample):
-    """A Gaussian on a sample; one of all records, or of none, is a Gaussian release."""
+    """A Gaussian on a sample; with all records, or none, it is a Gaussian release."""
 
     def mixture(self) -> GaussianMixture | None:
-        """Return the mixture; None for a fixed size where the number of records is not public."""
+        """Return the mixture; None for a fixed size if the number of records is not public."""
         event = self.event
         multiplier: float = event.event.noise_multiplier  # type: ignore[attr-defined]
         if isinstance(event, PoissonSampledEvent):
@@ -69,7 +68,7 @@ class SampledGaussian(OnSample):
         return LogMoments(partial(log_moment, mixture), quick=_is_attained(mixture))
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the mixture against what it is without the record, or with another one."""
+        """Return the mixture against the mixture without the record, or with another one."""
         mixture = self.mixture()
         if mixture is None:
             return None
@@ -85,17 +84,17 @@ class SampledGaussian(OnSample):
         return DominatingPairs(pair, directed, _is_attained(mixture))
 
     def of_two(self) -> Event | None:
-        """Return the release on a Poisson sample itself: its noise is over single records."""
+        """Return a release on a Poisson sample itself: its noise is for single records."""
         return self.event if isinstance(self.event, PoissonSampledEvent) else None
 
 
 def _is_attained(mixture: GaussianMixture) -> bool:
-    """Tell whether the pair is the mixture's own, not one for nearly no or all noise."""
+    """Return whether the pair is that of the mixture, without clipping of extreme parameters."""
     return _LEAST <= mixture.mu <= _LARGEST_SHIFT and (mixture.rate >= _LEAST or not mixture.rate)
 
 
 def log_moment(mixture: GaussianMixture, order: float) -> float:
-    """Return the log moment of a proper mixture; infinite where it is out of reach."""
+    """Return the log moment of a proper mixture; infinite if out of reach."""
     rate, mu = mixture.rate, mixture.mu
     if mu > _LARGEST_SHIFT:
         return math.inf
@@ -133,7 +132,7 @@ def _log_integral(
 
 
 def binomial_terms(rate: float, squared_mu: ArrayLike, order: int) -> Array:
-    """Return the logarithms of the terms of the moment of an integer order, along the last axis."""
+    """Return the log terms of the moment of an integer order, along the last axis."""
     k = np.arange(order + 1, dtype=np.float64)
     log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
     log_weights = log_binomial + (order - k) * math.log1p(-rate) + k * math.log(rate)

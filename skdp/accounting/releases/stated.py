@@ -1,4 +1,4 @@
-"""Releases with nothing but a guarantee: a pair, a profile, or two distributions."""
+"""Releases with only a guarantee: (epsilon, delta), a profile, or two distributions."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _LEAST_FAILURE = 1e-290
 
 @card_of(PureDPEvent, ApproxDPEvent)
 class Stated(Analysis):
-    """Randomised response that may fail dominates, and is one of these releases.
+    """Dominated by randomised response that may fail, which is one of these releases.
 
-    Kairouz, Oh and Viswanath (2015), Theorem 3.2: so nothing better can be said.
+    The bound is therefore optimal (Kairouz, Oh and Viswanath, 2015, Theorem 3.2).
     """
 
     event: PureDPEvent | ApproxDPEvent
@@ -68,7 +68,7 @@ class Stated(Analysis):
         return LogMoments(moment, log_kept=log_rest(self._delta), closed_form=True)
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
-        """Return what is stated."""
+        """Return the stated guarantee."""
         return Guarantee(read(self.event.epsilon), read(self._delta))
 
     def covers(self, event: Any) -> bool:
@@ -92,25 +92,25 @@ class Stated(Analysis):
 
 
 class KnownProfile(Analysis, ABC):
-    """A release below the pair whose profile is the bound.
+    """A release dominated by the pair whose profile is the bound.
 
     ``docs/proofs/private_selection.md``, section 2.
     """
 
     @abstractmethod
     def is_known(self) -> bool:
-        """Tell whether the bound is proved under this relation."""
+        """Return whether the bound is proved under this adjacency relation."""
 
     @abstractmethod
     def profile(self, epsilon: float) -> float:
-        """Return an upper bound on delta that holds in both orders of two neighbours."""
+        """Return an upper bound on delta that is valid in both orders of two neighbours."""
 
     @abstractmethod
     def largest_loss(self) -> float:
-        """Return an epsilon with which the release is (epsilon, 0)-DP; perhaps infinite."""
+        """Return an epsilon for which the release is (epsilon, 0)-DP; may be infinite."""
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the pair above all losses with this profile."""
+        """Return the pair that dominates all losses with this profile."""
         return DominatingPairs(lambda _: self._pair) if self.is_known() else None
 
     @cached_property
@@ -127,28 +127,28 @@ class KnownProfile(Analysis, ABC):
 
 @card_of(ProfileEvent)
 class OwnProfile(KnownProfile):
-    """An event that brings its bound along."""
+    """An event that contains its bound."""
 
     event: ProfileEvent
 
     def is_known(self) -> bool:
-        """Ask the event."""
+        """Return whether the event supports the adjacency relation."""
         return self.event.supports_adjacency(self.adjacency)
 
     def profile(self, epsilon: float) -> float:
-        """Ask the event; what is no probability promises nothing."""
+        """Return the event's bound; 1 if it is not a probability."""
         bound = self.event.profile_bound(epsilon, self.adjacency)
         return bound if 0.0 <= bound <= 1.0 else 1.0
 
     def largest_loss(self) -> float:
-        """Ask the event; what is no loss promises nothing."""
+        """Return the event's largest loss; infinite if it is not a loss."""
         largest = self.event.largest_loss(self.adjacency)
         return largest if largest >= 0.0 else math.inf
 
 
 @card_of(BoundedRangeEvent)
 class BoundedRange(OwnProfile):
-    """Divergences besides (``docs/proofs/selection_mechanisms.md``, Theorem 2)."""
+    """Has divergences as well (``docs/proofs/selection_mechanisms.md``, Theorem 2)."""
 
     event: BoundedRangeEvent
 
@@ -164,7 +164,7 @@ class BoundedRange(OwnProfile):
         return LogMoments(moment, closed_form=True)
 
     def rho(self, read: Reading = Fraction) -> Divergence:
-        """Return an eighth of the square, or what pure privacy costs."""
+        """Return an eighth of the square, or the rho of pure privacy."""
         epsilon = read(self.event.epsilon)
         return Divergence(min(epsilon**2 / 8, pure_rho(epsilon)), Fraction(0))
 
@@ -179,7 +179,7 @@ class BoundedRange(OwnProfile):
 
 @card_of(RenyiEvent)
 class Renyi(Analysis):
-    """Only divergences are known, in closed form, and these need not be finite."""
+    """Only divergences in closed form are known; they may be infinite."""
 
     event: RenyiEvent
 

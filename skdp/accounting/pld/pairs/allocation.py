@@ -1,14 +1,14 @@
-"""The profile of one epoch of random allocation with Gaussian noise, from above.
+"""Upper bounds on the profile of one epoch of random allocation with Gaussian noise.
 
-With m lots, ``X(z) = e^(mu z - mu^2/2)`` and independent standard normals z, an epoch's divergence
-at ``g = e^epsilon`` is the mean of ``(sum of Y)_+ / m``, where Y is ``X(z) - g`` if a record is
-removed, ``1 - g X(-z)`` if one is added and ``X(z) - g X(-z)`` if one is replaced
-(Theorems 1 and 2 of ``docs/proofs/random_allocation.md``).
+With m batches, ``X(z) = e^(mu z - mu^2/2)`` and independent standard normals z, an epoch's
+divergence at ``g = e^epsilon`` is the mean of ``(sum of Y)_+ / m``. Y is ``X(z) - g`` if a record
+is removed, ``1 - g X(-z)`` if one is added and ``X(z) - g X(-z)`` if one is replaced (Theorems 1
+and 2 of ``docs/proofs/random_allocation.md``).
 
-Y goes on a grid by a mean-preserving split, which raises the mean of every convex function. The
-law of the sum on the grid, tilted, comes from the m-th power of a transform: of the option prices
-``E(Y - y)_+`` at the nodes, not of their second differences, so that the error of a power of one
-plus little does not grow with m (section 4 of the page). All errors are added.
+A mean-preserving split puts Y on a grid, which raises the mean of every convex function. The tilted
+law of the sum comes from the m-th power of a transform. The transform is that of the option prices
+``E(Y - y)_+`` at the nodes, not of their second differences. The error of a power of one plus
+little therefore does not grow with m (section 4 of the page). All errors are added.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROUNDED = 1.0 + 1e-9  # above the rounding of sums of positive terms
 class _Prices(NamedTuple):
     """Y on a grid: ``E(Y - y)_+`` above its mean and ``E(y - Y)_+`` below, in units of the step.
 
-    Node k is at ``mean + k step``; ``doubts`` bounds roundings, ``failure`` what was cut off.
+    Node k is at ``mean + k step``; ``doubts`` bounds roundings, ``failure`` the dropped mass.
     """
 
     nodes: Indices
@@ -57,7 +57,7 @@ class _Prices(NamedTuple):
         return math.log1p((2.0 * math.sinh(0.5 * tilt * self.step)) ** 2 * total)
 
     def sketch(self) -> _Prices:
-        """Return few nodes, each with the prices of those around it, for estimates."""
+        """Return few nodes, each with the prices of nearby ones, for estimates."""
         far = np.geomspace(1.0, max(-self.nodes[0], self.nodes[-1]), _SKETCHED)
         far = np.clip(np.concatenate([-far, far]), self.nodes[0], self.nodes[-1])
         chosen = np.unique(far.astype(np.int64))
@@ -69,7 +69,7 @@ class _Prices(NamedTuple):
 
 
 class AllocatedEpoch:
-    """An epoch of ``lots`` lots in one direction: "remove", "add" or "replace".
+    """An epoch with ``lots`` batches in one direction: "remove", "add" or "replace".
 
     ``mu`` is one record's contribution over the noise.
     """
@@ -80,14 +80,14 @@ class AllocatedEpoch:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the loss, about."""
+        """The approximate standard deviation of the loss."""
         told = (self._own + self._other) * self.mu  # that of a known lot, far below for large mu
         return min(told, math.sqrt(self._variance(1.0) / self.lots))
 
     def profile(self, epsilon: float, most: float = 1.0) -> float:
         """Return an upper bound on the divergence at an ``epsilon >= 0`` in nats.
 
-        It is one at any smaller epsilon; ``most`` is one that is known.
+        ``most`` is a known bound, also valid at a smaller epsilon.
         """
         # Whoever is told a record's lot sees one Gaussian release.
         told = gaussian_profile.delta((self._own + self._other) * self.mu, epsilon)
@@ -137,7 +137,7 @@ class AllocatedEpoch:
         return side * (own - other + level * still), 16.0 * UNIT_ROUNDOFF * (1.0 + square) * sizes
 
     def _on_grid(self, ratio: float, tail: float) -> _Prices:
-        """Cut Y off where it is hardly ever, and split it among the nodes of a grid."""
+        """Cut off improbable values of Y, and split it among the nodes of a grid."""
         far = max(self.mu - float(ndtri(tail)), -float(ndtri(tail / self.lots)))
         # A z above counts as an infinite loss, and as one at the end besides, all moved up so that
         # the mean remains; one below is raised to the end, and the mean with it.
@@ -183,7 +183,7 @@ class AllocatedEpoch:
 def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moments: Array) -> float:
     """Bound the mean of the positive part of a sum of independent copies of Y.
 
-    Tilts are compared by their estimated log moments of the sum; any tilt gives a bound.
+    Tilts are compared by their estimated log moments; any tilt gives a bound.
     """
     # Half of the best for Chernoff's bound, at which large Y would be all that there is.
     tilt = 0.5 * float(tilts[np.argmin(moments)])
@@ -210,8 +210,8 @@ def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moment
 def _tilted_law(grid: _Prices, lots: int, tilt: float, size: int) -> tuple[Array, float, float]:
     """Return the tilted law of a sum of nodes, wrapped; a bound on its errors; the log moment.
 
-    With s the exponent, the moment of one node's law is ``1 + 4 sinh^2(s/2)`` times that of the
-    prices, whose second differences are its masses.
+    With exponent s, the moment of one node's law is ``1 + 4 sinh^2(s/2)`` times that of the prices,
+    whose second differences are its masses.
     """
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     exponents = tilt * grid.step * grid.nodes

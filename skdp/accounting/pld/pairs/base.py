@@ -1,8 +1,7 @@
-"""What a dominating pair of one release must tell each engine.
+"""Interface of a dominating pair of one release for all engines.
 
-A pair ``(P, Q)`` dominates a mechanism when its hockey-stick divergence bounds the mechanism's at
-every epsilon; compositions are then dominated by products of pairs (Zhu, Dong and Wang, 2022,
-Theorem 10).
+A pair ``(P, Q)`` dominates a mechanism if its hockey-stick divergence bounds the mechanism's at
+every epsilon. Products of pairs then dominate compositions (Zhu, Dong and Wang, 2022, Theorem 10).
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ class NodeMasses(NamedTuple):
 
 
 class Transformable(Protocol):
-    """The loss of one release as the inversion asks for it.
+    """The loss of one release, as the inversion uses it.
 
-    ``failure`` is P's probability of an infinite loss, ``cut_mass`` that of losses left out, both
-    not contained in the moments. At ``largest_tilt`` moments are not yet out of reach.
+    ``failure`` is P's probability of an infinite loss, ``cut_mass`` that of dropped losses; moments
+    contain neither.
     """
 
     failure: float
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of losses left out."""
+        """Probability under P of dropped losses."""
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
+        """A tilt with moments in range."""
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
         """Return log E[e^(theta L)] and its first two derivatives, estimated."""
@@ -56,7 +55,7 @@ class Transformable(Protocol):
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return log E[e^(zL)] over finite losses, and bounds on its absolute error.
 
-        All of ``z`` have the same positive real part. Any branch of the logarithm will do.
+        All ``z`` have the same positive real part. Any branch of the logarithm is valid.
         """
 
     def decay(self, theta: float, frequency: float) -> float:
@@ -67,9 +66,9 @@ class Pair(Protocol):
     """A dominating pair of one release.
 
     ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the finite
-    ones (or above it by roundings); ``variation`` bounds the total variation distance. For grids,
-    ``atomic`` says that all losses are atoms. Atoms are at ``origin`` plus multiples of
-    ``lattice``, which is 0 if there are none; a grid is aligned if it starts from there.
+    ones (or above it by roundings); ``variation`` bounds the total variation distance. If
+    ``atomic``, all losses are atoms. Atoms are at ``origin`` plus multiples of ``lattice`` (0
+    without atoms); an aligned grid starts there.
     """
 
     failure: float
@@ -86,21 +85,21 @@ class Pair(Protocol):
         """A bound on the total variation distance."""
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return losses for the inversion, of a pair above this one and of one below it.
+        """Return losses of a pair above this one and of one below it, for the inversion.
 
-        The two may be one object. Large losses may lack, of a probability of about ``tail``.
+        The two may be one object. Large losses with a probability of about ``tail`` may be missing.
         """
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``, where known closely."""
+        """Return close bounds on the hockey-stick divergence at ``epsilon >= 0``, if known."""
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
 
     def roundings(self, tail: float) -> float:
         """Bound the relative errors of its masses on a grid, in sixteenths of unit roundoff.
 
-        One more than the largest exponent that they are made from; see section 8.
+        One more than the largest exponent in their formulas; see section 8.
         """
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
@@ -119,7 +118,7 @@ class Pair(Protocol):
 
 
 def subdivision(lattice: float, step: float) -> int:
-    """Return how many steps a lattice's distance has, 0 if it is no multiple of the step."""
+    """Return the number of steps in a lattice's distance, 0 if it is not a multiple."""
     ratio = lattice / step
     if ratio > _LARGEST_RATIO:
         return 0
@@ -130,7 +129,7 @@ def subdivision(lattice: float, step: float) -> int:
 def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasses]:
     """Put atoms with increasing losses on a grid, dominating them.
 
-    Return indices, perhaps with gaps, and what is there; cells go from each index to the next.
+    Return indices, perhaps with gaps, and their masses; cells go from each index to the next.
     """
     lower = np.floor(losses / step)
     offset = losses - lower * step
@@ -147,7 +146,7 @@ def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasse
 
 
 def log_one_plus(u: Complex) -> Complex:
-    """Return the principal log(1 + u), with an error relative to ``u`` where that is small."""
+    """Return the principal log(1 + u), with an error relative to ``u`` if that is small."""
     square = u.real**2 + u.imag**2
     near = 0.5 * np.log1p(np.maximum(2.0 * u.real + square, -0.9))
     with np.errstate(divide="ignore"):

@@ -1,21 +1,21 @@
-"""Pairs whose losses are spread over cells of a grid, from above and from below.
+"""Pairs with losses spread over cells of a grid, for upper and lower bounds.
 
 Let ``g`` be the hockey-stick divergence as a function of ``y = e^epsilon``: convex and falling. The
-discrete pair of `pairs.spread` has the chords of ``g`` between the nodes. Inside a cell, ``g``
-is above its tangents at the two ends, whose slopes differ from the chord's by the masses under Q
-that the ends received, ``q_lo`` and ``q_hi``. Lower the chords by ``e`` at the nodes: the lowered
-ones are below both tangents, hence below ``g``, as soon as they are where the tangents meet, that
-is if ``q_lo e_lo + q_hi e_hi >= q_lo q_hi (y_hi - y_lo)``. With equal ends that is the height of
-the triangle of chord and tangents, which shrinks with the square of the cell. If the result is
-convex it is the divergence of a pair again, whose masses under Q are the changes of slope. Where it
-is not, its greatest convex minorant is taken.
+discrete pair of `spread` has the chords of ``g`` between the nodes. Inside a cell, ``g`` is above
+its tangents at the two ends. Their slopes differ from the chord's by the masses under Q that the
+ends received, ``q_lo`` and ``q_hi``.
 
-The pair may lack some of P's mass. That is a pair in which an outcome has been withheld, and the
-composition of curves is as monotone for such.
+Lower the chords by ``e`` at the nodes. The lowered chords are below both tangents, hence below
+``g``, if they are below the point where the tangents meet. The condition is ``q_lo e_lo + q_hi e_hi
+>= q_lo q_hi (y_hi - y_lo)``. With equal ends ``e`` is the height of the triangle of chord and
+tangents, which shrinks with the square of the cell. If the result is convex, it is the divergence
+of a pair whose masses under Q are the changes of slope. Otherwise its greatest convex minorant is
+used. The pair may have less than P's mass, like a pair with a withheld outcome; composition remains
+monotone.
 
-`spread` connects the dots (Doroshenko et al., 2022): the mass of each cell moves to the two ends of
-the cell so that its mass under P and under Q are both kept. The discrete pair dominates. From the
-same cells `optimistic.lowered` makes one that is dominated.
+`spread` connects the dots (Doroshenko et al., 2022): it moves the mass of each cell to its two ends
+and preserves its masses under P and Q. The discrete pair dominates. From the same cells, `lowered`
+makes a dominated pair.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
 
 
 def _cut(step: float, lowering: Array, curve: Array, zero: int | None) -> tuple[Array, int, float]:
-    """End the lowered curve where it would fall below what is known to be attained.
+    """End the lowered curve where it would fall below an attained value.
 
-    Zero always is; take it from one node earlier, to be safe in between. So is ``1 - y`` if all
-    of P's mass is at finite losses. Return the lowering, the node from which on the curve is zero,
-    and by how much values that were replaced may be off.
+    Zero is always attained; to be safe in between, it is used from one node earlier. So is ``1 -
+    y`` if all of P's mass is at finite losses. Return the lowering, the first node of the zero
+    part, and the error of replaced values.
     """
     negative = np.flatnonzero(lowering > curve * (1.0 - _MARGIN))
     first = int(negative[0]) if len(negative) else len(curve)
@@ -101,9 +101,9 @@ def _changes_of_slope(
 
 
 def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array:
-    """Return by how much to lower the curve at each node, nothing at the last one.
+    """Return the lowering of the curve at each node, zero at the last one.
 
-    Nor at the first, unless cells are wide: atoms at both ends and all of P's mass are then kept.
+    It is zero at the first, too, unless cells are wide: atoms at both ends and P's mass then stay.
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
@@ -121,7 +121,7 @@ def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array
 
 
 def profile_at_nodes(step: float, masses: Array) -> Array:
-    """Return the divergence of a discrete pair at each of its losses, accurate to itself."""
+    """Return the divergence of a discrete pair at its losses, with a small relative error."""
     size = len(masses)
     out = np.zeros(size)
     stretch = max(1, min(size, int(_LARGEST_STRETCH / step)))
@@ -141,7 +141,7 @@ def profile_at_nodes(step: float, masses: Array) -> Array:
 
 
 def _convex(step: float, masses: Array) -> Array:
-    """Take the greatest convex minorant of a curve, given by signed masses under P."""
+    """Return the greatest convex minorant of a curve, given by signed masses under P."""
     # A node of negative mass lies above the line between any two around it, so that it is not on
     # the minorant. Its mass moves to the nearest nodes that are kept, keeping its masses under P
     # and Q; below the first of these, to it and to a loss of minus infinity.
@@ -187,7 +187,7 @@ _ON_AN_END = 1e-9  # of a step: extreme losses this close to a node are there, u
 
 
 class CellPair(ABC):
-    """A pair that knows its masses between any losses."""
+    """A pair with known masses between any losses."""
 
     failure = 0.0
     atomic = False
@@ -198,7 +198,7 @@ class CellPair(ABC):
 
     @abstractmethod
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
 
     @abstractmethod
     def roundings(self, tail: float) -> float:
@@ -251,10 +251,10 @@ def _moved(edges: Array, nodes: NodeMasses, *, up: bool) -> NodeMasses:
 
 
 def spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
-    """Move each cell's mass to its ends, keeping its masses under P and Q.
+    """Move each cell's mass to its ends, preserving its masses under P and Q.
 
-    ``excess`` is the mass under P less ``e^l`` times that under Q, ``l`` the lower end: what the
-    upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
+    ``excess`` is the mass under P minus ``e^l`` times that under Q, with lower end ``l``. It is the
+    mass for the upper end times ``1 - e^-width``. Clipping to [0, mass] is only for rounding.
     """
     share = -np.expm1(-np.diff(edges))
     rising = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
@@ -267,7 +267,7 @@ def spread(edges: Array, mass: Array, excess: Array, below: float, above: float)
 
 
 def join_at_zero(zero: int, negative: NodeMasses, positive: NodeMasses, still: float) -> NodeMasses:
-    """Join what is below and above the node of loss zero, which has the mass ``still`` besides."""
+    """Join the masses below and above the node of loss zero, which also has the mass ``still``."""
     masses = np.concatenate([negative.masses, positive.masses[1:]])
     masses[zero] += positive.masses[0]
     masses[zero] += still
@@ -283,7 +283,7 @@ def join_at_zero(zero: int, negative: NodeMasses, positive: NodeMasses, still: f
 def invert_mixture(rate: float, loss: Array) -> tuple[Array, Array]:
     """Return the r with ``log(1 - rate + rate e^r) = loss``, and ``e^r``, cut where it is large.
 
-    Below log(1 - rate), which no r attains, r is -inf and "e^r" negative: what solves the equation.
+    Below log(1 - rate), which no r attains, r is -inf and "e^r" is the negative solution.
     """
     if rate == 1.0:
         return loss, np.exp(np.minimum(loss, LARGEST_EXPONENT))

@@ -1,9 +1,9 @@
 """Dominating pairs whose privacy losses are atoms at equal distances.
 
-Both kinds of noise on the integers have these: shifted by ``sensitivity``, the output x has a loss
-of ``lattice * (x - sensitivity / 2)`` (for Laplace noise, with x cut to [0, sensitivity]). They are
-symmetric, so one pair covers both orders of two neighbours, and their densities are log-concave, so
-that smaller shifts reveal less.
+They belong to noise on the integers, shifted by ``sensitivity``. The output x has a loss of
+``lattice * (x - sensitivity / 2)`` (for Laplace noise, with x cut to [0, sensitivity]). The pairs
+are symmetric, so one covers both orders of two neighbours. Densities are log-concave, so smaller
+shifts reveal less.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PROFILE_ROUNDING = 1e-12  # relative error of a profile in closed form, generou
 
 
 class AtomicPair(ABC):
-    """A pair whose losses are ``origin + k * lattice`` for whole numbers ``k``."""
+    """A pair whose losses are ``origin + k * lattice`` for integers ``k``."""
 
     failure = 0.0
     largest_loss = math.inf
@@ -50,13 +50,13 @@ class AtomicPair(ABC):
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers ``k``, their probabilities under P, and a bound on what lies above.
+        """Return the integers ``k``, their probabilities under P, and a bound on the mass above.
 
-        A probability ``tail`` may lie on either side; a shortfall at the lower end is left out.
+        A probability ``tail`` may be outside on either side; that below is dropped.
         """
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
         losses = self._losses(self.atoms(tail)[0], False)
         return float(losses[0]), float(losses[-1])
 
@@ -127,7 +127,7 @@ class DiscreteLaplacePair(AtomicPair):
         self.variation = self.profile(0.0)[1]
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of losses and their probabilities under P: all of them."""
+        """Return all numbers of losses and their probabilities under P."""
         k = np.arange(-self.sensitivity, 1, dtype=np.float64)
         scale = self.shift / self.sensitivity
         # P(X - sensitivity = k) = (1 - a) / (1 + a) a^-k, with the tails at both ends.
@@ -227,7 +227,7 @@ class DiscreteGaussianPair(AtomicPair):
         return math.ceil(max(size, 1.0) * self.sigma) + 1
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of losses, their probabilities under P, and what lies above."""
+        """Return the numbers of losses, their probabilities under P, and the mass above."""
         reach = self._reach(tail)
         x = np.arange(-reach, reach + 1, dtype=np.float64)
         return (
@@ -237,14 +237,14 @@ class DiscreteGaussianPair(AtomicPair):
         )
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
         reach = self._reach(tail)
         middle = -self.origin
         return middle - self.lattice * reach, middle + self.lattice * reach
 
     @cached_property
     def _everything(self) -> tuple[Array, Array, float]:
-        """Return all losses that are listed, their probabilities, and what lies above."""
+        """Return all listed losses, their probabilities, and the mass above."""
         numbers, masses, above = self.atoms(SMALLEST_TAIL)
         return self.origin + self.lattice * numbers, masses, above
 
@@ -260,7 +260,7 @@ class DiscreteGaussianPair(AtomicPair):
         return max(0.0, value - error), min(1.0, value + error + above)
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the pair itself, or a list of losses, which is short where noise is narrow."""
+        """Return the pair itself, or a list of losses, which is short if noise is narrow."""
         return super().transforms(tail) if self.sigma < _NARROW else (self, self)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
@@ -269,18 +269,18 @@ class DiscreteGaussianPair(AtomicPair):
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
+        """A tilt with moments in range: that of one unlikely loss."""
         return 1e6 / max(self.span(1e-12)[1], 1e-12)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms come back to their full size."""
+        """Return 0: transforms of atoms return to their full size."""
         return 0.0
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
         """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
 
-        Up to its first factor, that of Gaussian noise, it is a ratio of theta functions, at
-        ``(z + 1) * sensitivity`` and at zero, and periodic in the imaginary part of ``z``.
+        Up to the factor of Gaussian noise, it is a ratio of theta functions at ``(z + 1) *
+        sensitivity`` and at zero, periodic in the imaginary part of ``z``.
         """
         period = 2.0 * math.pi / self.lattice
         turns = np.round(z.imag / period)
@@ -314,7 +314,7 @@ class DiscreteGaussianPair(AtomicPair):
 
 
 class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
-    """Discrete Gaussian noise so wide that its integers are too many to be listed."""
+    """Discrete Gaussian noise that is too wide to list its integers."""
 
     atomic = True
 
@@ -323,7 +323,7 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return float(self._cells(np.array([float(first), last + 1.0]))[0]) + 1e-15
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
         return DiscreteGaussianPair.span(self, tail)
 
     def roundings(self, tail: float) -> float:
@@ -351,10 +351,10 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))
 
     def profile(self, epsilon: float) -> None:
-        """Know no sum that is short enough."""
+        """Return None, as no sum is short enough."""
 
     def _cells(self, edges: Array) -> Array:
-        """Return the mass of wide noise from each whole number up to the next one, exclusive.
+        """Return the mass of wide noise from each integer up to the next one, exclusive.
 
         By Euler-Maclaurin at half-integers: the next term is below 1e-11 of the sum at 38 sigma.
         """
@@ -367,7 +367,7 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return np.where(b > a, np.maximum(ndtr(b) - ndtr(a) + edge, 0.0), 0.0)
 
     def _just_below(self, edges: Array) -> Array:
-        """Return the mass of as many integers below each edge as a small shift moves across it.
+        """Return the mass of the integers below each edge that a small shift moves across it.
 
         By the density in their middle and its second derivative, to 1e-13 of it.
         """
@@ -377,6 +377,6 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
 
 
 def discrete_gaussian_pair(sensitivity: int, sigma: float) -> DiscreteGaussianPair:
-    """Return the pair that suits the noise's width."""
+    """Return the pair for the width of the noise."""
     suited = WideDiscreteGaussianPair if sigma > _WIDE else DiscreteGaussianPair
     return suited(sensitivity, sigma)

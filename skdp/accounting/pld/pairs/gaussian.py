@@ -7,12 +7,13 @@ With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
   sampling, add-remove; one pair of neighbours has one direction throughout a plan);
 - `PoissonReplacementPair`: (1-q) N(0) + q N(mu) against (1-q) N(0) + q N(-mu), which dominates by
   convexity and Gaussian interpolation;
-- `UniformReplacementPair`: the symmetric pair whose profile is
-  ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both orders (Balle, Barthe and
-  Gaboardi, 2018, Theorem 9). Its loss is log M with the masses of a removal and -log M with those
-  of an addition, both for x > mu/2, and zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of
-  the two composed directions is *not* a bound here: one pair of neighbours may act as a removal at
-  one step and as an addition at another (Lebeda, Regehr, Kamath and Steinke, 2024).
+- `UniformReplacementPair`: the symmetric pair with the profile ``p delta_G(log(1 + (e^eps - 1)/p);
+  mu)`` for ``eps >= 0`` in both orders (Balle, Barthe and Gaboardi, 2018, Theorem 9).
+
+The loss of the last pair is log M with the masses of a removal and -log M with those of an
+addition, both for x > mu/2. It is zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of the
+two composed directions is *not* a bound: one pair of neighbours may be a removal at one step and an
+addition at another (Lebeda, Regehr, Kamath and Steinke, 2024).
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _ROUNDED = 1.0 + 1e-14  # above the rounding of a profile's or a distance's last
 
 
 class GaussianMixturePair(CellPair):
-    """A pair made of unit Gaussians at 0 and at ``mu > 0`` (and ``-mu``), the latter with a rate.
+    """A pair of unit Gaussians at 0 and at ``mu > 0`` (and ``-mu``), the latter with a rate.
 
-    The rate lies in (0, 1), but for `GaussianPair`.
+    The rate is in (0, 1), except for `GaussianPair`.
     """
 
     spare_nodes = 1
@@ -70,7 +71,7 @@ class GaussianMixturePair(CellPair):
         """Return the losses at points, monotone in them."""
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
         low, high = np.sort(self.losses_at(np.array(self._support(tail))))
         return float(low), float(high)
 
@@ -105,9 +106,9 @@ class GaussianMixturePair(CellPair):
     def _scaled_profile(
         self, factor: float, inner: float, doubt: float = 0.0
     ) -> tuple[float, float]:
-        """Bound the Gaussian divergence at another epsilon, known up to rounding, times a factor.
+        """Bound the Gaussian divergence at another epsilon times a factor, as mixtures have it.
 
-        That is what mixtures have. Both may be off by a doubt besides, the factor relatively.
+        Epsilon is known up to rounding. Both may have an additional doubt, relative for the factor.
         """
         slip = 1e-15 * (1.0 + inner) + doubt
         low, _ = gaussian_profile.delta_bounds(self.mu, inner + slip)
@@ -123,7 +124,7 @@ class GaussianMixturePair(CellPair):
         return -reach, max(reach, shifted)
 
     def _log_ratios(self, x: Array) -> Array:
-        """Return log M(x), accurately also where it is tiny."""
+        """Return log M(x), accurate also where it is tiny."""
         return log_mixture(self.rate, self.mu * x - 0.5 * self.mu**2)
 
     def _invert(self, loss: Array) -> tuple[Array, Array]:
@@ -132,7 +133,7 @@ class GaussianMixturePair(CellPair):
         return (log_ratio + 0.5 * self.mu**2) / self.mu, ratio
 
     def _spread_up(self, edges: Array, whole: bool = True) -> NodeMasses:
-        """Spread P = (1-q) N(0) + q N(mu) against Q = N(0), perhaps without what is below."""
+        """Spread P = (1-q) N(0) + q N(mu) against Q = N(0), perhaps without the part below."""
         q = self.rate
         x, ratio = self._invert(edges)
         still, moved = _normal_cells(x), _normal_cells(x - self.mu)
@@ -153,7 +154,7 @@ class GaussianMixturePair(CellPair):
         return spread(edges, still, excess, float(ndtr(-x[0])), float(ndtr(x[-1])))
 
     def _outside(self, x: Array) -> tuple[float, float]:
-        """Return what (1-q) N(0) + q N(mu) has below the first point, and above the last."""
+        """Return the mass of (1-q) N(0) + q N(mu) below the first point, and above the last."""
         q, low, high = self.rate, x[0], x[-1]
         below = (1.0 - q) * ndtr(low) + q * ndtr(low - self.mu)
         return float(below), float((1.0 - q) * ndtr(-high) + q * ndtr(self.mu - high))
@@ -197,11 +198,11 @@ class GaussianPair(RemovalPair):
         return values, 8.0 * UNIT_ROUNDOFF * np.abs(values)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
+        """Bound the fall of the moments at all frequencies from a given one on."""
         return -0.5 * (self.mu * frequency) ** 2
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the pair itself: its largest losses are no hindrance."""
+        """Return the pair itself: its largest losses need not be dropped."""
         return self, self
 
     def profile(self, epsilon: float) -> tuple[float, float]:
@@ -264,7 +265,7 @@ class PoissonReplacementPair(GaussianMixturePair):
     def profile(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on P(x > t) - e^epsilon Q(x > t), with t where the loss is epsilon.
 
-        As this t is the best, an error of it matters to second order only.
+        As this t is the best, its error only has an effect of second order.
         """
         q, mu = self.rate, self.mu
         x = float(self.threshold(np.array([epsilon]))[0])
@@ -293,7 +294,7 @@ class PoissonReplacementPair(GaussianMixturePair):
 
 
 class UniformReplacementPair(GaussianMixturePair):
-    """The symmetric pair of samples of fixed size; see the head of this module."""
+    """The symmetric pair of samples of fixed size; see this module's docstring."""
 
     mixture_type = UniformReplacementMixture
     needs_zero = True
@@ -304,7 +305,7 @@ class UniformReplacementPair(GaussianMixturePair):
         return np.concatenate([-up[::-1], [0.0], up])
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with at most about ``tail`` of P's mass outside on either side."""
         x_low, x_high = self._support(tail)
         # The negative branch has the masses of an addition, whose x is a standard normal.
         high = self._log_ratios(np.array([max(-x_low, 0.5 * self.mu), x_high]))
@@ -341,5 +342,5 @@ _KINDS: dict[str, type[GaussianMixturePair]] = {
 
 
 def gaussian_pair(kind: str, rate: float, mu: float) -> GaussianMixturePair:
-    """Return the pair of a kind of release: a direction, or how it is sampled and what changes."""
+    """Return the pair of a kind of release: a direction, or its sampling and adjacency relation."""
     return GaussianPair(mu) if kind == "gaussian" else _KINDS[kind](rate, mu)

@@ -1,16 +1,18 @@
 """Dominating pairs of Laplace releases, sampled or not, cut into cells of the privacy loss.
 
-In units of the scale, with ``S`` the Laplace distribution at ``shift`` and ``Q0`` that at 0, the
+In units of the scale, let ``S`` be the Laplace distribution at ``shift`` and ``Q0`` that at 0. The
 likelihood ratio of the mixture ``(1-q) Q0 + q S`` to ``Q0`` at x is ``M(u) = 1 - q + q e^(2u -
-shift)`` with ``u = x`` cut to [0, shift]. The pairs are
+shift)``, with ``u = x`` cut to [0, shift]. The pairs are
 
 - `LaplacePair`: S against Q0;
-- `RemovalPair` and `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse (Poisson sampling,
-  add-remove: Zhu, Dong and Wang, 2022, Theorem 11). Given who else is sampled, the divergence of a
-  mixture from its first component is ``q`` times that of the components at another order, and
-  divergences are jointly convex;
-- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', S' being at ``-shift``; see Corollary 4
+- `RemovalPair` and `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse, for Poisson sampling
+  under add-remove (Zhu, Dong and Wang, 2022, Theorem 11);
+- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', with S' at ``-shift``; see Corollary 4
   of ``docs/proofs/sampled_releases.md``.
+
+For removal and addition: given the other sampled records, the divergence of a mixture from its
+first component is ``q`` times that of the components at another order, and divergences are jointly
+convex.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ _LISTED = (2**12, 2**15)  # losses that stand for all others in transforms, and 
 
 
 class LaplaceMixturePair(CellPair):
-    """A pair made of Laplace distributions of scale 1 at 0 and at ``shift`` (and ``-shift``).
+    """A pair of Laplace distributions of scale 1 at 0 and at ``shift`` (and ``-shift``).
 
-    The rate lies in (0, 1), but for `LaplacePair`.
+    The rate is in (0, 1), except for `LaplacePair`.
     """
 
     def __init__(self, rate: float, shift: float) -> None:
@@ -47,7 +49,7 @@ class LaplaceMixturePair(CellPair):
         self.variation = self._bound_variation(shift)
 
     def _rounded_up(self, loss: float) -> float:
-        """Return no less than the loss that was meant: beyond it a profile is zero."""
+        """Return the exact loss rounded up; beyond it the profile is zero."""
         return loss * (1.0 + 2.0**-50 * (1.0 + min(self.shift, LARGEST_EXPONENT)))
 
     def _bound_variation(self, distance: float) -> float:
@@ -73,7 +75,7 @@ class LaplaceMixturePair(CellPair):
         return edges, self.node_masses(edges).masses
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return lists of losses, rounded to either side; see section 6 of the page."""
+        """Return lists of losses, rounded up and down; see section 6 of the page."""
         step = self.lattice / _LISTED[tail > 0.0]
         doubt = LIMITS.cell_error * self.roundings(0.0)
         moved, up = doubt * min(self.lattice, 1.0), math.exp(doubt)
