@@ -1,7 +1,6 @@
 """Compiled ChaCha20 of RFC 8439: a key, a part and a block number give 64 bytes.
 
-Sixteen blocks are computed side by side. Their 256 numbers of 32 bits stand in the order of the
-lanes: number i of block b at place ``16 i + b``.
+Sixteen blocks are computed side by side. Number i (of 32 bits) of block b is at place ``16 i + b``.
 """
 
 from typing import Any
@@ -45,7 +44,7 @@ def quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
 
 
 def fill_words(state: np.ndarray, words: np.ndarray) -> None:
-    """Fill `words`, a multiple of GROUP, from the blocks that `state` is at, and move it on."""
+    """Fill `words`, a multiple of GROUP, from the current blocks of `state`, and advance it."""
     _fill(state, words.view(np.uint32))
 
 

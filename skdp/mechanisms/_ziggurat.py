@@ -1,7 +1,7 @@
 """Compiled standard normals by the ziggurat of Marsaglia and Tsang (2000), and subsets.
 
-One word of 64 bits holds a layer (8), a sign (1) and a place in the layer (55). Layers, tail and
-acceptance are exact up to rounding; ``docs/security.md`` has the law that is drawn, and a bound.
+One word of 64 bits contains a layer (8), a sign (1) and a place in the layer (55). Layers, tail and
+acceptance are exact up to rounding; see ``docs/security.md`` for the exact law and a bound.
 """
 
 import decimal

@@ -1,8 +1,8 @@
 """Discrete Laplace and discrete Gaussian noise, drawn with exact probabilities.
 
-Theorems and their numbers are in ``docs/proofs/discrete_noise.md``. Noise on the integers with
-parameter s is, up to factors that no delta notices, continuous noise of variance ``s^2 - r^2`` that
-is rounded at random; rounding is post-processing.
+Theorems are those of ``docs/proofs/discrete_noise.md``. Noise on the integers with parameter s is,
+up to factors below any delta, continuous noise of variance ``s^2 - r^2`` that is rounded at random;
+rounding is post-processing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _WORDS_AT_ONCE = 512
 
 
 def discrete_laplaces(stream: RandomStream, scale: int | Fraction, count: int) -> list[int]:
-    """Return integers x, each with probability exactly proportional to ``e^(-|x| / scale)``.
+    """Return integers x with probability exactly proportional to ``e^(-|x| / scale)``.
 
-    Canonne, Kamath and Steinke (2020), Algorithms 1 and 2, in integers alone.
+    Canonne, Kamath and Steinke (2020), Algorithms 1 and 2, with integers only.
     """
     integers, exact = UniformIntegers(stream), Fraction(scale)
     return [discrete_laplace(integers, exact.numerator, exact.denominator) for _ in range(count)]
@@ -90,13 +90,13 @@ _MARGIN = 1e-12
 
 
 def worth_on_grid(sigma: float, grid: float) -> float:
-    """Return the deviation of continuous noise that noise on a grid is worth."""
+    """Return the deviation of continuous noise that is equivalent to noise on a grid."""
     scale = sigma / grid
     return math.sqrt((scale - _RANDOM_ROUNDING) * (scale + _RANDOM_ROUNDING)) * grid
 
 
 def scale_on_grid(sensitivity: float, multiplier: float, count: int) -> tuple[float, float, float]:
-    """Return sensitivity, scale and grid of `count` rounded numbers, worth the multiplier."""
+    """Return sensitivity, scale and grid of `count` rounded numbers for a multiplier."""
     step = min(sensitivity / math.sqrt(count), sensitivity * multiplier)
     grid = math.ldexp(1.0, math.frexp(step)[1] - 1 - _DIGITS)
     moved = (sensitivity + grid * math.sqrt(count)) * ROUND_UP
@@ -106,7 +106,7 @@ def scale_on_grid(sensitivity: float, multiplier: float, count: int) -> tuple[fl
 
 
 def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
-    """Return scale and grid of a secret of `count` numbers, and how near continuous noise it is.
+    """Return scale and grid of a secret of `count` numbers, and its distance to continuous noise.
 
     The continuous noise has at least deviation `sigma`; the distance is Euclidean.
     """
@@ -116,17 +116,17 @@ def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
 
 
 def distance_on_grid(grid: float, count: int) -> float:
-    """Return how near noise on a grid is to continuous noise of no larger variance.
+    """Return the distance of noise on a grid to continuous noise of no larger variance.
 
-    So are `count` numbers that are rounded to the grid, noise included; the distance is Euclidean.
+    It is Euclidean, and also for `count` numbers that are rounded to the grid, noise included.
     """
     return _REACH * _RANDOM_ROUNDING * grid * math.sqrt(count) * ROUND_UP
 
 
 def discrete_gaussians(stream: RandomStream, scale: int | Fraction, count: int) -> list[int]:
-    """Return integers x, each with probability exactly proportional to ``e^(-x^2 / (2 scale^2))``.
+    """Return integers x with probability exactly proportional to ``e^(-x^2 / (2 scale^2))``.
 
-    Canonne, Kamath and Steinke (2020), Algorithms 1 to 3, in integers alone.
+    Canonne, Kamath and Steinke (2020), Algorithms 1 to 3, with integers only.
     """
     integers, spread = UniformIntegers(stream), Fraction(scale) ** 2
     nearby = max(int(scale), 1)

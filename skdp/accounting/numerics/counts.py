@@ -1,9 +1,9 @@
 """Random numbers of runs, and sizes of Poisson batches.
 
-The truncated negative binomial distribution has a shape ``eta > -1`` and a ``gamma`` in (0, 1). Its
-values are 1, 2, ..., and its generating function is ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta
-- 1)``. It is logarithmic in the limit ``eta = 0`` and geometric for ``eta = 1`` (Papernot and
-Steinke, 2022, Definition 1).
+The truncated negative binomial distribution on 1, 2, ... has parameters ``eta > -1`` and ``gamma``
+in (0, 1). Its generating function is ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``; it is
+logarithmic for ``eta = 0`` and geometric for ``eta = 1`` (Papernot and Steinke, 2022, Definition
+1).
 """
 
 from __future__ import annotations

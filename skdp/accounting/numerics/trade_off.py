@@ -1,14 +1,13 @@
 """Trade-off functions of f-differential privacy from privacy profiles.
 
-Let a release be (epsilon, delta(epsilon))-DP for every epsilon. A test between two neighbours with
-false-alarm rate ``alpha`` misses with probability at least
+A test between two neighbours with false-alarm rate ``alpha`` misses with probability at least
 
     f(alpha) = sup over epsilon >= 0 of
         max(0, 1 - delta(epsilon) - e^epsilon alpha, e^-epsilon (1 - delta(epsilon) - alpha))
 
 (Dong, Roth and Su, 2022, Proposition 6). Upper bounds on delta at a few epsilons bound ``f`` from
-below. An upper bound on ``f`` also needs the epsilons in between. As delta is a convex function of
-``gamma = e^epsilon``, extended lines through neighbouring points of its graph are below it.
+below. Upper bounds on ``f`` need lines below the graph of delta, a convex function of
+``e^epsilon``.
 """
 
 from __future__ import annotations

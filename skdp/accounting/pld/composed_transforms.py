@@ -191,11 +191,11 @@ class AtomsLoss:
         self.largest_tilt = _LARGEST_EXPONENT / max(self._size, 1e-300)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
+        """See `Transformable`."""
         return atoms_cumulants(self.losses, self.masses, theta)
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Transformable`."""
+        """See `Transformable`."""
         theta = float(z[0].real)
         scale = 0.0
         if theta * self._size > _LARGE_EXPONENT:
@@ -226,5 +226,5 @@ class AtomsLoss:
         )
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms return to their full size."""
+        """Return 0, as atoms do not fall."""
         return 0.0

@@ -1,10 +1,7 @@
 """Moment generating functions of Gaussian mixtures off the real axis, with bounded errors.
 
-On the entire line the trapezoidal rule converges geometrically; on a part of it Gauss-Legendre
-panels do. The size of the integrand off the real line bounds both errors (Trefethen and Weideman,
-2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). With ``M`` as in `mixtures`, ``|M(x + ia)| <=
-M(x)`` there. ``|arg M(x + ia)|`` is at most ``mu a``, and at most ``mu a`` times the odds of the
-shifted component. For ``mu a <= pi / 2``, ``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
+The quadrature rules and their error bounds are those of section 3 of
+``docs/proofs/certified_intervals.md``.
 """
 
 from __future__ import annotations
@@ -248,8 +245,8 @@ _LARGEST_SUMS = 400_000_000  # terms of one evaluation
 class TiltedNodes(NamedTuple):
     """A quadrature rule for the tilted loss of one release.
 
-    ``E[e^((theta + i u) L)] - 1`` is ``excess + sum(weights (e^(i u losses) - 1)) - i u drift``, up
-    to ``error`` (quadrature) plus ``rounding[0] + |u| rounding[1]``.
+    ``E[e^((theta + i u) L)] - 1`` is ``excess + sum(weights (e^(i u losses) - 1)) - i u drift``.
+    Errors are ``error`` for quadrature and ``rounding[0] + |u| rounding[1]``.
     """
 
     losses: Array
@@ -378,18 +375,18 @@ class GaussianMixtureLoss:
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of the dropped losses."""
+        """See `Transformable`."""
         return self.mixture.cut_mass
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt with moments in range."""
+        """See `Transformable`."""
         if not self.mixture.rises or self.mixture.cut < math.inf:
             return math.inf
         return 12.0 / self.mixture.mu + 2.0
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives, estimated."""
+        """See `Transformable`."""
         nodes = tilted_nodes(self.mixture, theta, 0.0, _DIGITS)
         total = 1.0 + nodes.excess
         if not (0.0 < total < math.inf):
@@ -399,12 +396,12 @@ class GaussianMixtureLoss:
         return math.log1p(nodes.excess), mean, square - mean * mean
 
     def log_transform(self, z: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], Array]:
-        """Return the logarithm of the moments and bounds on its absolute error; see `Pair`."""
+        """See `Transformable`."""
         frequencies = z.imag
         reach = float(np.max(frequencies))
         nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _DIGITS)
         return transform(nodes, frequencies)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Bound the fall of the moments at all frequencies from a given one on."""
+        """See `Transformable`."""
         return log_decay(self.mixture, theta, frequency)

@@ -1,17 +1,15 @@
 """Composition of discrete privacy-loss distributions by Fourier transform, with bounds.
 
-A distribution is stored with an exponential tilt: weight ``t_k`` is proportional to ``e^(theta
-l_k)`` times the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum
-to the epsilon of interest. The composed weights are large there, so the rounding error of the
-transform, uniform over the grid, is relatively small.
+A distribution is stored with a tilt ``theta``. Weights are proportional to ``e^(theta l_k)`` times
+the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum to the epsilon
+of interest, where the rounding error of the transform is then relatively small.
 
-For upper bounds, everything neglected is bounded and added. Losses above the window count as
-infinite. The tilted weight below it counts with the largest factor that it could have in delta.
-Each cell is raised by a bound on the rounding error.
+For upper bounds, losses above the window count as infinite. Tilted weight below it counts with the
+largest factor that it could have in delta. Each cell is raised by a bound on the rounding error.
 
-For lower bounds, each weight is lowered by this error, and weight outside the window is dropped. As
-the transform is periodic, this weight reappears inside the window, and is subtracted where it
-weighs most (section 8 of ``docs/proofs/certified_intervals.md``).
+For lower bounds, each weight is lowered by this error, and weight outside the window is dropped.
+The periodic transform puts this weight back into the window, so it is subtracted where it weighs
+most (section 8 of ``docs/proofs/certified_intervals.md``).
 """
 
 from __future__ import annotations
@@ -48,9 +46,9 @@ _MASS_ERROR = 1e-13  # relative error of a probability, generously
 class TiltedLoss:
     """A privacy-loss distribution, tilted; the indices ascend.
 
-    Probabilities under P of losses ``indices[j] * step`` are at most (for lower bounds: at least)
-    ``weights[j] * exp(log_moment - tilt * indices[j] * step)``; ``infinite`` is for an infinite
-    loss. A weight of up to ``missing`` may be absent or extra, wherever it is worst.
+    Loss ``l = indices[j] * step`` has a probability under P of at most (lower bounds: at least)
+    ``weights[j] * exp(log_moment - tilt * l)``, an infinite loss ``infinite``. A weight of up to
+    ``missing`` may be absent or extra, wherever it is worst.
     """
 
     indices: Indices
@@ -293,9 +291,8 @@ def _extreme_indices(parts: Parts) -> tuple[int, int]:
 def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tuple[Array, float]:
     """Add the rounding error to the weights or, for the largest losses, to the infinite one.
 
-    True weights there are far below the error, and a floor of errors would look like a heavy tail
-    to the next convolution. Weights below the error are dropped and also count as infinite, as long
-    as ``allowance`` lasts.
+    There a floor of errors would look like a heavy tail. Weights below the error are dropped and
+    also count as infinite, as long as ``allowance`` lasts.
     """
     lost = np.cumsum((3.0 * error * scale)[::-1])[::-1]
     top = lost <= allowance
@@ -309,12 +306,11 @@ def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
     """Return the convolved weights on the window, and a bound on the rounding error of each.
 
     The heaviest weight ``a`` of each part is put at index 0, where its transform is the constant
-    ``a``. Only the rest, of total weight ``r``, is transformed. A value of a transform is a sum
-    over the inputs with about ``log2(size)`` rounded operations on every path, so its error is at
-    most ``eta r``. The error of the product is at most the difference of the products of the moduli
-    with and without these errors. The inverse transform adds ``eta`` times the sum of the moduli.
-    The atom of the result at the sum of the heaviest losses is split off in the same way. If most
-    releases reveal nothing, errors therefore scale with the few that do.
+    ``a``. The transform of the rest, of total weight ``r``, has an error of at most ``eta r``, with
+    about ``log2(size)`` operations on every path. The product's error is bounded by moduli with and
+    without these errors. The inverse transform adds ``eta`` times their sum. The atom at the sum of
+    the heaviest losses is split off in the same way, so errors scale with the few releases that
+    reveal something.
     """
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     log_atom, shift = 0.0, 0

@@ -92,7 +92,7 @@ class LossEstimate:
         return total
 
     def log_delta(self, tilt: float) -> tuple[float, float]:
-        """Return an estimate of log delta at the epsilon with saddle point ``tilt``, and epsilon."""
+        """Return estimates of log delta and epsilon for the saddle point ``tilt``."""
         k, mean, variance = self.cumulants(tilt)
         s = math.sqrt(0.5 * variance)
         factor = 0.5 * float(erfcx(tilt * s) - erfcx((tilt + 1.0) * s))

@@ -5,23 +5,10 @@ Let L be the composed loss and ``Lambda(z) = log E[e^(z L)]``, which adds up ove
 
     delta(epsilon) = (1 / 2 pi i) int e^(Lambda(z) - z epsilon) / (z (z + 1)) dz,  Re z = theta.
 
-The trapezoidal rule with frequencies ``2 pi k / B`` gives exactly the sum of ``e^(theta m B)
-delta(epsilon + m B)`` over all integers m. This is the profile plus aliases, which are positive and
-limited by Chernoff bounds at other exponents. No loss is put on a grid, so the error does not
-depend on the number of releases.
-
-The sum beyond the last frequency must also be bounded. The kernel ``1 / (z (z + 1))`` falls too
-slowly for that, as ``(1 - e^-x)_+`` has a kink, and is smoothed. One more Gaussian release of tiny
-shift ``eta`` multiplies it by ``e^(eta^2 z (z + 1) / 2)`` and can only raise the profile. The
-increase is the mean of a function of ``x = L - epsilon``: the Gaussian profile at ``|x|`` times
-``e^-max(x, 0)``. The function is at most ``eta phi(x / eta) e^(-x/2)`` (write the normalised
-Black-Scholes value as an integral over volatility, drop ``e^(-s^2/8)``). Its transform, ``eta^2
-e^(eta^2 (z + 1/2)^2 / 2)``, falls as fast, and is subtracted for the lower bound. The gap is about
-``eta^2`` times the density of L at epsilon.
-
-Beyond the last frequency, the decay of the smoothing and of the releases (Theorem 4) bounds the
-sum. Errors of the transforms are included. Theorems are those of
-``docs/proofs/certified_intervals.md``.
+A trapezoidal rule evaluates the integral after smoothing by a Gaussian release of tiny shift
+``eta``. Aliases, smoothing and the sum beyond the last frequency are bounded (Theorems 1 and 4,
+Lemma 2 of ``docs/proofs/certified_intervals.md``). The error does not depend on the number of
+releases.
 """
 
 from __future__ import annotations

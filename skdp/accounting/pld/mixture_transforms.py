@@ -7,20 +7,9 @@ Let ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and ``w = 1 + z``. With x standard no
 - `PoissonReplacementMixture`: E[M(x)^w M(-x)^(-z)];
 - `UniformReplacementMixture`: 1 + E[(M^w + M^(-z) - M - 1) 1(x > mu/2)].
 
-As ``E[M] = 1``, a multiple of ``M - 1`` may be subtracted from each integrand. The rest is of
-second order in the loss, so the error of ``E_P[e^(z L)] - 1`` is small against the *loss* of one
-release. The moments of 10^10 releases are therefore as accurate as those of one.
-
-``E[e^((theta + i v) L)]`` integrates a function that is analytic near the real line, and may be
-taken along ``x + i b(x)`` instead. There the modulus of the integrand has the factor ``e^(-v Im
-L)``. If ``b`` has the sign of the loss's slope, then ``Im L >= 0``. The integral of the modulus
-therefore bounds the transform at ``v`` and at all larger frequencies.
-
-This integral is bounded, not estimated. The contour is piecewise linear, and real outside a finite
-range. On each cell, the logarithms of the tilted density and of the change of the modulus differ
-from their chords by at most ``h^2 / 8`` times a bound on their second derivatives. These follow
-from those of ``log M``: ``mu^2 p (1 - p)`` and ``mu^3 p (1 - p) (1 - 2 p)``, with ``p`` the shifted
-component's (complex) share of M.
+A multiple of ``M - 1`` is subtracted from each integrand, so errors are small against the *loss* of
+one release. The decay is bounded by an integral along a contour ``x + i b(x)``. Proofs: sections 3
+and 4 of ``docs/proofs/certified_intervals.md``.
 """
 
 from __future__ import annotations
@@ -42,9 +31,9 @@ Term = tuple[float, float]  # the sign s and the power e of a factor M(s x)^e
 class Integrand(NamedTuple):
     """Integrand of the moments at the nodes of a rule, on one or two branches.
 
-    Each branch has its losses, the logarithm of the tilt, and bounds on the order and size of that
-    logarithm. ``linear`` is the subtracted multiple, ``constant`` and ``drift`` the rest of the
-    subtraction; ``ratio`` bounds M - 1, ``steep`` the slope of log M.
+    Branches have losses, the logarithm of the tilt, and bounds on its order and size. ``linear`` is
+    subtracted, ``constant`` and ``drift`` remain; ``ratio`` bounds M - 1, ``steep`` the slope of
+    log M.
     """
 
     branches: list[tuple[Array, Array, float, Array]]
@@ -142,7 +131,7 @@ class AdditionMixture(Mixture):
         return [[(1.0, -theta)]]
 
     def top(self, theta: float) -> float:
-        """Return a point beyond which the tilted density falls like a standard normal one."""
+        """See `Mixture`."""
         return self.mu
 
     def evaluate(self, theta: float, x: Array, weights: Array) -> Integrand:
@@ -166,7 +155,7 @@ class PoissonReplacementMixture(Mixture):
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of the dropped part."""
+        """See `Mixture`."""
         return self.cut_up + self.cut_base + self.cut_loss
 
     def products(self, theta: float) -> list[list[Term]]:
@@ -174,7 +163,7 @@ class PoissonReplacementMixture(Mixture):
         return [[(1.0, 1.0 + theta), (-1.0, -theta)]]
 
     def top(self, theta: float) -> float:
-        """Return a point beyond which the tilted density falls like a standard normal one."""
+        """See `Mixture`."""
         return self.mu * (1.0 + 2.0 * theta)
 
     def evaluate(self, theta: float, x: Array, weights: Array) -> Integrand:
@@ -200,12 +189,12 @@ class UniformReplacementMixture(Mixture):
 
     @property
     def still(self) -> float:
-        """Probability of a zero loss outside the products."""
+        """See `Mixture`."""
         return (1.0 - self.rate) * math.erf(0.5 * self.mu / math.sqrt(2.0))
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of the dropped part."""
+        """See `Mixture`."""
         return self.cut_up + self.cut_base
 
     def products(self, theta: float) -> list[list[Term]]:

@@ -92,7 +92,7 @@ class DiscreteLaplace(DiscreteNoise):
         )
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
-        """Return the largest loss, exactly."""
+        """Return the largest loss."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
 
 

@@ -1,14 +1,11 @@
 """The last iterate of a noisy gradient descent, which forgets the leaks of early steps.
 
-A convex, smooth objective makes each step non-expansive, a penalty makes it a contraction, and a
-projection bounds the distance of two runs. The last iterate therefore reveals less than all noisy
-gradients together (Altschuler and Talwar, 2022; Bok, Su and Altschuler, 2024). Proofs: Theorems 4
-to 6 of ``docs/proofs/hidden_state.md``.
-
 At the start of the last ``j`` steps, two runs have a bounded distance. The noise of these steps is
 split: one share hides the changed record in each sampled batch, the other closes the distance. A
-`Window` therefore stands for ``j`` sampled Gaussian releases and one unsampled one (Theorem 6).
-Every window gives a valid bound; Renyi divergences on a logarithmic grid only rank them.
+`Window` therefore stands for ``j`` sampled Gaussian releases and one unsampled one. Every window
+gives a valid bound; Renyi divergences on a logarithmic grid only rank them. Proofs: Theorems 4 to 6
+of ``docs/proofs/hidden_state.md``, after Altschuler and Talwar (2022) and Bok, Su and Altschuler
+(2024).
 """
 
 from __future__ import annotations

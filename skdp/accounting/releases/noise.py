@@ -65,7 +65,7 @@ class ContinuousNoise(Noise):
         return bool(event.noise_multiplier >= self.event.noise_multiplier)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with a multiple of the noise."""
+        """Return the release with more or less noise."""
         return replace(self.event, noise_multiplier=self.event.noise_multiplier * factor)
 
 
@@ -83,7 +83,7 @@ class OnSample(Analysis):
         return rarer and costs_no_more(event.event, planned.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with a multiple of the noise on the sample."""
+        """Return the release with more or less noise."""
         if not isinstance(self.event, PoissonSampledEvent):
             return self.event
         return replace(self.event, event=with_noise(self.event.event, factor))
@@ -181,7 +181,7 @@ class Laplace(LaplaceNoise, ContinuousNoise):
         return LaplaceMixture("laplace", 1.0, float_up(1 / Fraction(self.event.noise_multiplier)))
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
-        """Return the largest loss, exactly."""
+        """Return the largest loss."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
 
 
@@ -214,7 +214,7 @@ class SampledLaplace(LaplaceNoise, OnSample):
         return Guarantee(2 / read(self._multiplier), Fraction(0))
 
     def of_two(self) -> Event:
-        """Return the event itself: its noise is over single records."""
+        """Return the event itself: its noise is for single records."""
         return self.event
 
 

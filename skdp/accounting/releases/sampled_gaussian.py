@@ -84,7 +84,7 @@ class SampledGaussian(OnSample):
         return DominatingPairs(pair, directed, _is_attained(mixture))
 
     def of_two(self) -> Event | None:
-        """Return a release on a Poisson sample itself: its noise is for single records."""
+        """Return a Poisson sample itself: its noise is for single records."""
         return self.event if isinstance(self.event, PoissonSampledEvent) else None
 
 

@@ -123,7 +123,7 @@ class GeneralSample(OnSample):
         """Return None: the largest loss would far overstate the cost of a sample."""
 
     def of_two(self) -> Event | None:
-        """Return a release on a Poisson sample itself: inner events are for single records."""
+        """Return a Poisson sample itself: inner events are for single records."""
         if not isinstance(self.event, PoissonSampledEvent):
             return None
         known = GeneralSample(self.event, "replace-one").pairs()
@@ -316,7 +316,7 @@ class Allocation(Analysis):
         return LogMoments(moment, log_kept=kept, quick=False)
 
     def of_two(self) -> Event | None:
-        """Return the epoch itself: its noise is for single records."""
+        """Return the event itself: its noise is for single records."""
         return None if self._noise_multiplier() is None else self.event
 
     def covers(self, event: Any) -> bool:
@@ -324,7 +324,7 @@ class Allocation(Analysis):
         return event.lots >= self.event.lots and costs_no_more(event.event, self.event.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the epoch with a multiple of the noise on each batch."""
+        """Return the epoch with more or less noise."""
         return replace(self.event, event=with_noise(self.event.event, factor))
 
 

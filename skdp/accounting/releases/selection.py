@@ -1,28 +1,14 @@
 """The best of a random number of runs, and choices of one release per record.
 
-One run has the output distributions Q and Q' on two neighbours. In both orders its profile is
-``h``, a function of ``y = e^epsilon``. Let ``t`` and ``t'`` be the probabilities that a run beats a
-given output. The best of all runs has the densities ``m w(t) Q`` and ``m w(t') Q'``. Here m is the
-expected number of runs, and w is convex and falls from 1 (`StoppingNumber`). For all outputs, ``t'
-<= tau(t)``, the smallest of all ``y t + h(y)``. The profile at ``c = e^epsilon`` is therefore at
-most ``m E' psi(Q / Q')`` with the convex
+Let h be the profile of one run and m the expected number of runs. The profile of the best is at
+most ``m sum over k of a_k h(s_k e^epsilon)``, with ``a_k`` that add up to 1. They come from lines
+that bound the psi of Theorem 4 on cells of t, the probability that a run beats an output. Renyi
+divergences are bounded as by Papernot and Steinke (2022), the largest loss as by Liu and Talwar
+(2019). Proofs: Theorems 4 and 6 to 8 of ``docs/proofs/private_selection.md``.
 
-    psi(r) = max over t in [0, 1] of (w(t) r - c w(tau(t)))_+ .
-
-It is bounded by a sum of hockey sticks ``a_k (r - c s_k)_+`` with slopes ``a_k`` that add up to 1:
-
-    delta(epsilon) <= m sum over k of a_k h(s_k e^epsilon) .
-
-The maximum is computed over cells of t. In each cell, w is below its chord, and ``w(tau)``, the
-largest of several convex functions, is above a tangent. Both are linear, so the ends of the cell
-suffice.
-
-Renyi divergences are bounded by Papernot and Steinke (2022), and the largest loss as by Liu and
-Talwar (2019). Proofs: Theorems 4 and 6 to 8 of ``docs/proofs/private_selection.md``.
-
-A choice alone costs as much as its dearest part, as neighbours determine the part. In a composition
-the part may depend on other results and be chosen after a large loss. The bound is then the largest
-profile of the parts.
+A choice alone costs as much as its most expensive part, as neighbours determine the part. In a
+composition the part may depend on other results. The bound is then the largest profile of the
+parts.
 """
 
 from __future__ import annotations

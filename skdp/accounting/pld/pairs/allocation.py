@@ -1,14 +1,14 @@
 """Upper bounds on the profile of one epoch of random allocation with Gaussian noise.
 
-With m batches, ``X(z) = e^(mu z - mu^2/2)`` and independent standard normals z, an epoch's
-divergence at ``g = e^epsilon`` is the mean of ``(sum of Y)_+ / m``. Y is ``X(z) - g`` if a record
-is removed, ``1 - g X(-z)`` if one is added and ``X(z) - g X(-z)`` if one is replaced (Theorems 1
-and 2 of ``docs/proofs/random_allocation.md``).
+Let ``X(z) = e^(mu z - mu^2/2)`` with standard normal z, and ``g = e^epsilon``. The divergence of an
+epoch of m batches is the mean of ``(sum of Y)_+ / m`` over m independent copies of
 
-A mean-preserving split puts Y on a grid, which raises the mean of every convex function. The tilted
-law of the sum comes from the m-th power of a transform. The transform is that of the option prices
-``E(Y - y)_+`` at the nodes, not of their second differences. The error of a power of one plus
-little therefore does not grow with m (section 4 of the page). All errors are added.
+- ``Y = X(z) - g`` if a record is removed,
+- ``Y = 1 - g X(-z)`` if one is added,
+- ``Y = X(z) - g X(-z)`` if one is replaced.
+
+Y is put on a grid by a mean-preserving split. The tilted law of the sum comes from the m-th power
+of a transform. The proofs are sections 3 and 4 of ``docs/proofs/random_allocation.md``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class AllocatedEpoch:
     def profile(self, epsilon: float, most: float = 1.0) -> float:
         """Return an upper bound on the divergence at an ``epsilon >= 0`` in nats.
 
-        ``most`` is a known bound, also valid at a smaller epsilon.
+        ``most`` is a known bound, such as one at a smaller epsilon.
         """
         # Whoever is told a record's lot sees one Gaussian release.
         told = gaussian_profile.delta((self._own + self._other) * self.mu, epsilon)

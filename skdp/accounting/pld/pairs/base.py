@@ -65,8 +65,8 @@ class Transformable(Protocol):
 class Pair(Protocol):
     """A dominating pair of one release.
 
-    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the finite
-    ones (or above it by roundings); ``variation`` bounds the total variation distance. If
+    ``failure`` is P's probability of an infinite loss, and ``largest_loss`` the supremum of the
+    finite ones (or above it by roundings). ``variation`` bounds the total variation distance. If
     ``atomic``, all losses are atoms. Atoms are at ``origin`` plus multiples of ``lattice`` (0
     without atoms); an aligned grid starts there.
     """

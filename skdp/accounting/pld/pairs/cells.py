@@ -1,21 +1,10 @@
 """Pairs with losses spread over cells of a grid, for upper and lower bounds.
 
-Let ``g`` be the hockey-stick divergence as a function of ``y = e^epsilon``: convex and falling. The
-discrete pair of `spread` has the chords of ``g`` between the nodes. Inside a cell, ``g`` is above
-its tangents at the two ends. Their slopes differ from the chord's by the masses under Q that the
-ends received, ``q_lo`` and ``q_hi``.
-
-Lower the chords by ``e`` at the nodes. The lowered chords are below both tangents, hence below
-``g``, if they are below the point where the tangents meet. The condition is ``q_lo e_lo + q_hi e_hi
->= q_lo q_hi (y_hi - y_lo)``. With equal ends ``e`` is the height of the triangle of chord and
-tangents, which shrinks with the square of the cell. If the result is convex, it is the divergence
-of a pair whose masses under Q are the changes of slope. Otherwise its greatest convex minorant is
-used. The pair may have less than P's mass, like a pair with a withheld outcome; composition remains
-monotone.
-
-`spread` connects the dots (Doroshenko et al., 2022): it moves the mass of each cell to its two ends
-and preserves its masses under P and Q. The discrete pair dominates. From the same cells, `lowered`
-makes a dominated pair.
+`spread` connects the dots (Doroshenko et al., 2022): each cell's mass moves to its two ends, and
+its masses under P and Q are preserved. The discrete pair dominates. Its divergence has the chords
+of the true one as a function of ``e^epsilon``. `lowered` lowers the chords below the tangents at
+the ends, and makes a dominated pair (section 8 of ``docs/proofs/certified_intervals.md``). This
+pair may have less than P's mass, like one with a withheld outcome; composition remains monotone.
 """
 
 from __future__ import annotations
@@ -63,9 +52,8 @@ def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
 def _cut(step: float, lowering: Array, curve: Array, zero: int | None) -> tuple[Array, int, float]:
     """End the lowered curve where it would fall below an attained value.
 
-    Zero is always attained; to be safe in between, it is used from one node earlier. So is ``1 -
-    y`` if all of P's mass is at finite losses. Return the lowering, the first node of the zero
-    part, and the error of replaced values.
+    Attained are zero, from one node earlier to be safe, and ``1 - y`` if all of P's mass is finite.
+    Return the lowering, the first node of the zero part, and the error of replaced values.
     """
     negative = np.flatnonzero(lowering > curve * (1.0 - _MARGIN))
     first = int(negative[0]) if len(negative) else len(curve)
@@ -198,11 +186,11 @@ class CellPair(ABC):
 
     @abstractmethod
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """See `Pair`."""
 
     @abstractmethod
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
 
     @abstractmethod
     def node_masses(self, edges: Array) -> NodeMasses:
@@ -212,14 +200,14 @@ class CellPair(ABC):
         """
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        """See `Pair`."""
         indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
         return indices, _moved(edges, nodes, up=True).masses, nodes.infinite
 
     def optimistic_grid(
         self, step: float, tail: float, aligned: bool = False
     ) -> tuple[Indices, Array, float]:
-        """Return the same for a discrete pair that this one dominates."""
+        """See `Pair`."""
         indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
         zero = None if aligned and self.origin != 0.0 else int(-indices[0])
         return indices, lowered(step, _moved(edges, nodes, up=False), zero), 0.0

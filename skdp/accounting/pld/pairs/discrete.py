@@ -45,7 +45,7 @@ class AtomicPair(ABC):
     origin: float
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses; see `Pair`."""
+        """See `Pair`."""
         return 1.0 - math.log(max(float(np.min(self.atoms(tail)[1])), SMALLEST_TAIL))
 
     @abstractmethod
@@ -56,12 +56,12 @@ class AtomicPair(ABC):
         """
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """See `Pair`."""
         losses = self._losses(self.atoms(tail)[0], False)
         return float(losses[0]), float(losses[-1])
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         numbers, masses, _ = self.atoms(tail)
         losses = self._losses(numbers, False)
         if len(losses) <= _SKETCHED:
@@ -71,7 +71,7 @@ class AtomicPair(ABC):
         return step * indices, nodes.masses
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        """See `Pair`."""
         numbers, masses, above = self.atoms(tail)
         missing = max(0.0, 1.0 - self.failure - above - float(np.sum(masses)))
         masses = masses.copy()
@@ -86,7 +86,7 @@ class AtomicPair(ABC):
     def optimistic_grid(
         self, step: float, tail: float, aligned: bool = False
     ) -> tuple[Indices, Array, float]:
-        """Return the same for a discrete pair that this one dominates."""
+        """See `Pair`."""
         numbers, masses, _ = self.atoms(tail)
         factor = subdivision(self.lattice, step)
         if aligned and factor:
@@ -108,7 +108,7 @@ class AtomicPair(ABC):
         return losses if aligned else losses + self.origin
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the losses for the inversion; see `Pair`."""
+        """See `Pair`."""
         numbers, masses, _ = self.atoms(0.0)
         doubt = LIMITS.cell_error * self.roundings(0.0)
         loss = AtomsLoss(self._losses(numbers, False), masses, self.failure, doubt)
@@ -137,7 +137,7 @@ class DiscreteLaplacePair(AtomicPair):
         return k, masses, 0.0
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
         # Linear in e^epsilon between losses l, where it is 1 - e^((l - shift) / 2).
@@ -173,7 +173,7 @@ class RandomisedResponsePair(AtomicPair):
         return np.array([-1.0, 0.0]), np.array([down, up]), 0.0
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         value = self.failure
         error = _RESPONSE_ROUNDING * value
         if epsilon < self.largest_loss:
@@ -237,7 +237,7 @@ class DiscreteGaussianPair(AtomicPair):
         )
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """See `Pair`."""
         reach = self._reach(tail)
         middle = -self.origin
         return middle - self.lattice * reach, middle + self.lattice * reach
@@ -249,7 +249,7 @@ class DiscreteGaussianPair(AtomicPair):
         return self.origin + self.lattice * numbers, masses, above
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         losses, masses, above = self._everything
         # The sum may err by its rounding, and by that of the losses themselves.
         rounding = 8.0 * UNIT_ROUNDOFF * (abs(epsilon) - self.origin)
@@ -264,7 +264,7 @@ class DiscreteGaussianPair(AtomicPair):
         return super().transforms(tail) if self.sigma < _NARROW else (self, self)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
+        """See `Transformable`."""
         return atoms_cumulants(*self.sketch(1e-100), theta)
 
     @property
@@ -273,14 +273,14 @@ class DiscreteGaussianPair(AtomicPair):
         return 1e6 / max(self.span(1e-12)[1], 1e-12)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms return to their full size."""
+        """Return 0, as atoms do not fall."""
         return 0.0
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
+        """Return the transform by a ratio of theta functions; see `Transformable`.
 
-        Up to the factor of Gaussian noise, it is a ratio of theta functions at ``(z + 1) *
-        sensitivity`` and at zero, periodic in the imaginary part of ``z``.
+        They are at ``(z + 1) * sensitivity`` and at zero, times a Gaussian factor, and periodic in
+        Im z.
         """
         period = 2.0 * math.pi / self.lattice
         turns = np.round(z.imag / period)
@@ -323,21 +323,21 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return float(self._cells(np.array([float(first), last + 1.0]))[0]) + 1e-15
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """See `Pair`."""
         return DiscreteGaussianPair.span(self, tail)
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
         farthest = (self._reach(tail) + self.sensitivity) / self.sigma
         return 1.0 + 0.5 * min(farthest, -float(ndtri(SMALLEST_TAIL))) ** 2
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         edges = np.linspace(*self.span(tail), _SKETCHED_GAUSSIAN)
         return edges, self.node_masses(edges).masses
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
         still, moved = self._cells(first), self._cells(first - self.sensitivity)
         if self.sensitivity < _SMALL_SHIFT * self.sigma:

@@ -3,17 +3,16 @@
 With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
 
 - `GaussianPair`: N(mu) against N(0);
-- `RemovalPair` and `AdditionPair`: (1-q) N(0) + q N(mu) against N(0), and the reverse (Poisson
-  sampling, add-remove; one pair of neighbours has one direction throughout a plan);
+- `RemovalPair`, `AdditionPair`: (1-q) N(0) + q N(mu) against N(0), and the reverse (Poisson,
+  add-remove). One pair of neighbours has one direction throughout a plan;
 - `PoissonReplacementPair`: (1-q) N(0) + q N(mu) against (1-q) N(0) + q N(-mu), which dominates by
   convexity and Gaussian interpolation;
 - `UniformReplacementPair`: the symmetric pair with the profile ``p delta_G(log(1 + (e^eps - 1)/p);
-  mu)`` for ``eps >= 0`` in both orders (Balle, Barthe and Gaboardi, 2018, Theorem 9).
+  mu)`` for ``eps >= 0`` (Balle, Barthe and Gaboardi, 2018, Theorem 9).
 
-The loss of the last pair is log M with the masses of a removal and -log M with those of an
-addition, both for x > mu/2. It is zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of the
-two composed directions is *not* a bound: one pair of neighbours may be a removal at one step and an
-addition at another (Lebeda, Regehr, Kamath and Steinke, 2024).
+The last loss is log M with a removal's masses and -log M with an addition's, for x > mu/2. It is
+zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of the two composed directions is *not* a
+bound, as removals and additions may alternate (Lebeda, Regehr, Kamath and Steinke, 2024).
 """
 
 from __future__ import annotations
@@ -71,16 +70,16 @@ class GaussianMixturePair(CellPair):
         """Return the losses at points, monotone in them."""
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """See `Pair`."""
         low, high = np.sort(self.losses_at(np.array(self._support(tail))))
         return float(low), float(high)
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
         return 1.0 + 0.5 * min(_reach(tail) + self.farthest * self.mu, _FARTHEST) ** 2
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         x_low, x_high = self._support(tail)
         reach = x_high - self.mu if x_high > self.mu else -x_low
         parts = [np.arange(x_low, min(-x_low, x_high) + 0.1, 0.1)]
@@ -94,13 +93,13 @@ class GaussianMixturePair(CellPair):
         return edges, self.node_masses(edges).masses
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the loss for the inversion; see `Pair`."""
+        """See `Pair`."""
         cut = self._support(tail)[1] if tail > 0.0 and self._mixture.rises else math.inf
         loss = GaussianMixtureLoss(replace(self._mixture, cut=cut))
         return loss, loss
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
+        """See `Pair`."""
         return self._scaled_profile(self.rate, float(log_mixture(1.0 / self.rate, epsilon)))
 
     def _scaled_profile(
@@ -170,11 +169,11 @@ class RemovalPair(GaussianMixturePair):
         self.origin = math.log1p(-rate) if rate < 1.0 else 0.0
 
     def losses_at(self, x: Array) -> Array:
-        """Return the losses at points."""
+        """See `GaussianMixturePair`."""
         return self._log_ratios(x)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_up(edges)
 
 
@@ -188,17 +187,17 @@ class GaussianPair(RemovalPair):
         super().__init__(1.0, mu)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives."""
+        """See `Transformable`."""
         square = self.mu * self.mu
         return 0.5 * square * theta * (theta + 1.0), square * (theta + 0.5), square
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E_P[e^(z L)] and bounds on its absolute error; see `Pair`."""
+        """See `Transformable`."""
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         return values, 8.0 * UNIT_ROUNDOFF * np.abs(values)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Bound the fall of the moments at all frequencies from a given one on."""
+        """See `Transformable`."""
         return -0.5 * (self.mu * frequency) ** 2
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
@@ -206,7 +205,7 @@ class GaussianPair(RemovalPair):
         return self, self
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         low, high = gaussian_profile.delta_bounds(self.mu, epsilon)
         return low * (1.0 - 1e-14), high * _ROUNDED
 
@@ -224,15 +223,15 @@ class AdditionPair(GaussianMixturePair):
         self.largest_loss = -math.log1p(-rate)
 
     def losses_at(self, x: Array) -> Array:
-        """Return the losses at points."""
+        """See `GaussianMixturePair`."""
         return -self._log_ratios(x)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_down(edges)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
+        """See `Pair`."""
         share = (1.0 - self.rate) * math.expm1(min(epsilon, LARGEST_EXPONENT)) / self.rate
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
@@ -250,11 +249,11 @@ class PoissonReplacementPair(GaussianMixturePair):
     farthest = 2.0
 
     def losses_at(self, x: Array) -> Array:
-        """Return the losses at points."""
+        """See `GaussianMixturePair`."""
         return self._log_ratios(x) - self._log_ratios(-x)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         q, mu = self.rate, self.mu
         x = self.threshold(edges)
         still, up, down = _normal_cells(x), _normal_cells(x - mu), _normal_cells(x + mu)
@@ -305,14 +304,14 @@ class UniformReplacementPair(GaussianMixturePair):
         return np.concatenate([-up[::-1], [0.0], up])
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """See `Pair`."""
         x_low, x_high = self._support(tail)
         # The negative branch has the masses of an addition, whose x is a standard normal.
         high = self._log_ratios(np.array([max(-x_low, 0.5 * self.mu), x_high]))
         return -float(high[0]), max(float(high[1]), 0.0)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, among them 0, dominating the pair."""
+        """See `CellPair`."""
         zero = int(np.searchsorted(edges, 0.0))
         negative = self._spread_down(edges[: zero + 1])
         positive = self._spread_up(edges[zero:], whole=False)

@@ -1,18 +1,14 @@
 """Dominating pairs of Laplace releases, sampled or not, cut into cells of the privacy loss.
 
-In units of the scale, let ``S`` be the Laplace distribution at ``shift`` and ``Q0`` that at 0. The
-likelihood ratio of the mixture ``(1-q) Q0 + q S`` to ``Q0`` at x is ``M(u) = 1 - q + q e^(2u -
-shift)``, with ``u = x`` cut to [0, shift]. The pairs are
+In units of the scale, let ``S`` be the Laplace distribution at ``shift`` and ``Q0`` that at 0. At x
+the likelihood ratio of ``(1-q) Q0 + q S`` to ``Q0`` is ``M(u) = 1 - q + q e^(2u - shift)``. Here
+``u`` is x cut to [0, shift]. The pairs are
 
 - `LaplacePair`: S against Q0;
-- `RemovalPair` and `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse, for Poisson sampling
+- `RemovalPair`, `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse, for Poisson samples
   under add-remove (Zhu, Dong and Wang, 2022, Theorem 11);
-- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', with S' at ``-shift``; see Corollary 4
-  of ``docs/proofs/sampled_releases.md``.
-
-For removal and addition: given the other sampled records, the divergence of a mixture from its
-first component is ``q`` times that of the components at another order, and divergences are jointly
-convex.
+- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', with S' at ``-shift`` (Corollary 4 of
+  ``docs/proofs/sampled_releases.md``).
 """
 
 from __future__ import annotations
@@ -56,15 +52,15 @@ class LaplaceMixturePair(CellPair):
         return -self.rate * math.expm1(-0.5 * distance) * (1.0 + _PROFILE_ROUNDING)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss, or where P's lower tail is negligible."""
+        """See `Pair`."""
         return self._lowest, self._highest
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
         return 1.0 + min(self.shift, LARGEST_EXPONENT)
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         low, high = self.span(tail)
         # Most of the mass of a large shift is within a few nats of the ends.
         ends = np.geomspace(1e-3, 30.0, 60)
@@ -88,7 +84,7 @@ class LaplaceMixturePair(CellPair):
         return np.asarray(self.origin + step * indices, dtype=np.float64)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
         position = float(self._position(np.array([epsilon - self._offset]))[0])
@@ -159,7 +155,7 @@ class RemovalPair(LaplaceMixturePair):
     """(1-q) Q0 + q S against Q0."""
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_up(edges)
 
 
@@ -170,7 +166,7 @@ class LaplacePair(RemovalPair):
         super().__init__(1.0, shift)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss, or where P's lower tail is negligible."""
+        """See `Pair`."""
         # The loss is shift - 2 E with E of exponential tails.
         low = max(self._lowest, self.shift + 2.0 * math.log(max(tail, 1e-300)))
         return low, self._highest
@@ -185,15 +181,15 @@ class AdditionPair(LaplaceMixturePair):
         self.largest_loss = self._rounded_up(self.origin)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss."""
+        """See `Pair`."""
         return -self._highest, self.origin
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_down(edges, 1.0, 0.5)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         # q H at the order e^epsilon' = q y / (1 - y (1-q)), times what makes the masses one.
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
@@ -219,11 +215,11 @@ class ReplacementPair(LaplaceMixturePair):
         self.variation = self._bound_variation(2.0 * shift)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss."""
+        """See `Pair`."""
         return -self.lattice, self.lattice
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, among them 0, dominating the pair."""
+        """See `CellPair`."""
         zero = int(np.searchsorted(edges, 0.0))
         # P is a multiple of Q0 where its loss is negative, so is Q where it is positive.
         share = math.exp(self._lowest)

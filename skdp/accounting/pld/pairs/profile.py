@@ -1,25 +1,15 @@
 """Discrete pairs that dominate every release with a profile below a given curve.
 
-As a function of ``y = e^epsilon`` a profile ``h`` is convex and falling, with ``h(0) = 1``. If it
-is below a bound ``B`` at some nodes, it is below their lower convex hull. The hull is the profile
-of a discrete pair whose masses under Q are the changes of slope (Zhu, Dong and Wang, 2022,
-Proposition 8). Beyond the last node, ``h`` is at most its value there, which counts as an infinite
-loss.
+A profile is convex as a function of ``y = e^epsilon``. It is therefore below the lower convex hull
+of a bound at some nodes, which is the profile of a discrete pair. Beyond the last node its value
+counts as an infinite loss (section 2 of ``docs/proofs/private_selection.md``).
 
-The bound is valid in both orders of two neighbours, so ``h(y) <= 1 - y + y B(1/y)`` for ``y < 1``.
-The hull of all these points is symmetric under this map, which maps lines to lines. A line through
-``(y, B)`` is its own image if it also passes through ``(-1, 1)``. Hence the half with ``y >= 1`` is
-the hull of its nodes and of that one point, and the other half has the mirrored atoms. Mass ``p``
-at loss ``l > 0`` comes with mass ``p e^-l`` at ``-l``, and the remaining mass is at 0.
+A bound for both orders of neighbours gives a symmetric pair. Mass ``p`` at loss ``l > 0`` comes
+with mass ``p e^-l`` at ``-l``, and the remaining mass is at 0. With one bound per order, losses
+below 0 are those of the other order with the sign changed.
 
-All masses at positive losses are raised by a share of themselves. Their profile is a sum of
-positive terms; if it is too small at some vertex, they grow by the lacking factor. The mass at 0 is
-rounded up, too.
-
-With one bound per order, each is replaced between nodes from ``epsilon = 0`` on by its lower convex
-hull as a function of ``y``. This hull is the part of a pair with losses above 0, seen from that
-order. Losses below 0 are those of the other order with the sign changed, and the remaining mass is
-at 0.
+Masses at positive losses are raised, and grow further if their profile is too small at a vertex.
+The mass at 0 is rounded up, too.
 """
 
 from __future__ import annotations
@@ -271,7 +261,7 @@ _DEEPEST_SIDE = 1e-60  # profile below which losses count as infinite
 def sample_bound(bound: Falling, deviation: float) -> tuple[Array, Array]:
     """Return epsilons from 0 on that suit losses of a deviation, and a bound there.
 
-    The bound is given its value at the epsilon before.
+    Each call of the bound receives its value at the epsilon before.
     """
     epsilons: list[float] = []
     values: list[float] = []
