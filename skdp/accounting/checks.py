@@ -38,7 +38,7 @@ class Described:
             are not its parameters.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
+            raise TypeError(f"{cls.__name__}.from_dict needs the output of to_dict, got {data!r}.")
         parameters = dict(data)
         name = parameters.pop("type", None)
         if name not in cls._types:

@@ -65,15 +65,15 @@ class _Place:
             )
 
     def need_one_meaning(self, event: Any) -> None:
-        why = "inside a sample the two libraries mean it under different relations"
+        why = "inside a sample the two libraries use different adjacency relations"
         self.need(not self.sampled or self.adjacency == "add-remove", event, why)
 
     def need_replacement(self, event: Any) -> None:
-        why = "lots of a fixed size are defined where a record is replaced"
+        why = "samples of fixed size are defined under 'replace-one'"
         self.need(self.adjacency == "replace-one", event, why)
 
     def need_no_sample(self, event: Any) -> None:
-        self.need(not self.sampled, event, "inside a sample nothing is proved of it")
+        self.need(not self.sampled, event, "no bound is proved inside a sample")
 
 
 def read(theirs: Any, adjacency: str) -> Event:
@@ -88,11 +88,11 @@ def write(event: Event, adjacency: str) -> Any:
     if kinds:
         fixed = UniformSampledEvent in kinds
         warnings.warn(
-            "Under REPLACE_ONE the RdpAccountant of dp-accounting takes noise to be over the "
-            "change that a replaced record makes; this event has it over one record's value. The "
+            "Under REPLACE_ONE the RdpAccountant of dp-accounting assumes noise relative to the "
+            "change by a replaced record; this event has it relative to one record's value. The "
             "epsilon of that accountant is too small: that of twice the noise. "
-            + ("No other one there prices lots of a fixed size. " if fixed else "")
-            + f"Price the event by skdp's accountants{'' if fixed else ' or their PLDAccountant'}.",
+            + ("No other accountant there supports samples of fixed size. " if fixed else "")
+            + f"Use skdp's accountants{'' if fixed else ' or their PLDAccountant'} for this event.",
             PrivacyWarning,
             stacklevel=3,
         )
@@ -122,7 +122,7 @@ def _read(event: Any, place: _Place) -> Event:
             return LaplaceEvent(event.noise_multiplier / place.records)
         case "DiscreteLaplaceDpEvent":
             sensitivity = place.records * event.sensitivity
-            place.need(event.noise_parameter > 0, event, "without a finite scale it is no noise")
+            place.need(event.noise_parameter > 0, event, "its scale must be finite")
             scale = 1 / (Fraction(event.noise_parameter) * sensitivity)
             return DiscreteLaplaceEvent(_at_most(scale), sensitivity)
         case "EpsilonDeltaDpEvent":
@@ -149,7 +149,7 @@ def _read(event: Any, place: _Place) -> Event:
             return UniformSampledEvent(event.sample_size, event.source_dataset_size, inner)
     raise UnsupportedEventError(
         f"{kind.__name__} has no exact counterpart among skdp's events. If the release is known "
-        "to be (epsilon, delta)-DP, compose an ApproxDPEvent in its place."
+        "to be (epsilon, delta)-DP, compose an ApproxDPEvent instead."
     )
 
 
@@ -178,7 +178,7 @@ def _write(event: Any, place: _Place, kinds: Any) -> Any:
         case "ComposedEvent":
             return kinds.ComposedDpEvent([_write(part, place, kinds) for part in event.events])
         case "RepeatAndSelectEvent":
-            place.need(event.shape >= 0, event, "dp-accounting takes shapes from 0 on")
+            place.need(event.shape >= 0, event, "dp-accounting requires shape >= 0")
             inner = _write(event.event, place, kinds)
             return kinds.RepeatAndSelectDpEvent(inner, event.mean, event.shape)
         case "PoissonSampledEvent":
@@ -199,7 +199,7 @@ def _rho(event: RenyiEvent, place: _Place) -> Fraction:
     if type(left) is Normal and type(right) is Normal and left.scale == right.scale:
         gap = (Fraction(left.mean) - Fraction(right.mean)) / Fraction(left.scale)
         return gap**2 / 2
-    place.need(False, event, "only that of normal distributions of one scale has one")
+    place.need(False, event, "only normal distributions of equal scale have one")
     raise AssertionError
 
 
@@ -208,7 +208,7 @@ def _their_events() -> Any:
         from dp_accounting import dp_event
     except ImportError as error:
         raise ImportError(
-            "events of dp-accounting need that package: pip install 'skdp[dp-accounting]'."
+            "events of dp-accounting require this package: pip install 'skdp[dp-accounting]'."
         ) from error
     return dp_event
 

@@ -39,9 +39,9 @@ def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: 
         accountant.compose(leaf, count)
     least = accountant.epsilon(delta).lower
     raise ValueError(
-        f"epsilon={epsilon:.6g} is no guarantee of its event at delta={delta:.3g}: under "
-        f"{adjacency!r} that costs {max(least, epsilon):.6g} or more. State a pair that the event "
-        "has, as accountants return it."
+        f"epsilon={epsilon:.6g} at delta={delta:.3g} is not a guarantee for the event: under "
+        f"{adjacency!r} adjacency it costs at least {max(least, epsilon):.6g}. Use an (epsilon, "
+        "delta) that an accountant returns for the event."
     )
 
 
@@ -171,7 +171,7 @@ class PrivacySpent(JsonRecord):
         if not (accountant.is_upper_bound and accountant.is_differential_privacy):
             raise ValueError(
                 f"accountant={self.accountant!r} does not return guarantees of differential "
-                "privacy and cannot stand behind a record; use 'pld'."
+                "privacy, which a record requires; use 'pld'."
             )
         refuse_disproved(self.event, self.adjacency, self.epsilon, self.delta)
 

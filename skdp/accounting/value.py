@@ -109,12 +109,14 @@ def check_guarantee(name: str, value: float) -> None:
     if not isinstance(value, PrivacyValue) or value.is_guarantee:
         return
     if not value.is_differential_privacy:
-        reason = "is not about differential privacy: it depends on the data at hand"
+        reason = "is not about differential privacy: it depends on the given data"
     else:
-        reason = "is an estimate or a printed formula, not an upper bound: the truth may be more"
+        reason = (
+            "is an estimate or published formula, not an upper bound: the true cost may be larger"
+        )
     raise ValueError(
-        f"{name}={float(value)!r} {reason}. It is no guarantee and cannot be charged or reported "
-        "as one; use an accountant whose results are guarantees, such as PLDAccountant."
+        f"{name}={float(value)!r} {reason}. It cannot be charged or reported as a guarantee; use "
+        "an accountant whose results are guarantees, such as PLDAccountant."
     )
 
 
@@ -159,9 +161,9 @@ def warn_of_contradiction(interval: Interval) -> None:
     lower, upper = interval
     below, above = provers(interval)
     warnings.warn(
-        f"Two bounds on the same privacy cost exclude each other: at least {lower!r} by "
+        f"Two bounds on the same privacy cost contradict each other: at least {lower!r} by "
         f"{below or 'one method'}, at most {upper!r} by {above or 'another'}. One is wrong; the "
-        "larger is reported. Please report this as a bug.",
+        "larger one is returned. Please report this bug.",
         ContradictionWarning,
         stacklevel=2,
     )

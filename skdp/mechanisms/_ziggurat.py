@@ -83,9 +83,9 @@ def split_word(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
 def resolve_word(
     word: np.uint64, table: Table, buffer: np.ndarray, place: int
 ) -> tuple[float, int]:
-    """Return the normal that `word` begins, which is not in the inner part of its layer.
+    """Return the normal that `word` begins, outside the inner part of its layer.
 
-    Where the place is beyond the buffer's end, it had too few words, and the number means nothing.
+    If the place is beyond the end of the buffer, the number is meaningless.
     """
     while True:
         layer, signed, distance = split_word(word)
@@ -114,10 +114,10 @@ def resolve_word(
 def resolve_words(
     words: np.ndarray, table: Table, buffer: np.ndarray, place: int, out: np.ndarray, first: int
 ) -> tuple[int, int]:
-    """Fill `out` from place `first` on, one word for each number and more for one in 80.
+    """Fill `out` from place `first` on, one word per number and more for one in 80.
 
-    Returned are the places of the first number, and of the first word of the buffer, that are left:
-    it ends before a number that the buffer has too few words for.
+    Returns the places of the first number and the first word of the buffer that are left, if the
+    buffer has too few words.
     """
     for i in range(first, out.size):
         layer, signed, distance = split_word(words[i])
@@ -142,9 +142,9 @@ def normals_of(
     fill: Any = fill_words,
     resolve: Any = resolve_words,
 ) -> int:
-    """Fill `out` from one word for each number, and more from the buffer for one in 80.
+    """Fill `out` from one word per number, and more from the buffer for one in 80.
 
-    What `state` fills is added after the buffer's last place. Returns the next place.
+    `state` fills words after the last place of the buffer. Returns the next place.
     """
     done, place = resolve(words, table, buffer, place, out, 0)
     while done < out.size:
@@ -178,8 +178,8 @@ def floyd_subsets(
 ) -> None:
     """Fill `indices` with consecutive uniform subsets of ``range(n_rows)`` (Floyd 1987).
 
-    `last_step_seen` marks each row with the number (from 1) of the last step that chose it, so
-    that membership costs one look-up and nothing has to be cleared between steps.
+    `last_step_seen` contains, per row, the last step (from 1) that chose it. Membership then costs
+    one look-up, and nothing must be cleared between steps.
     """
     n_steps = indices.size // batch_size
     for step in range(n_steps):

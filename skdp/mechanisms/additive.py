@@ -246,15 +246,14 @@ def laplace_accuracy(
     noise: CountNoise = "laplace",
     bound: SumBound = "exact",
 ) -> float:
-    """Return a bound on the errors of k numbers with Laplace noise, valid except with probability
-    beta.
+    """Return a bound on the errors of k numbers with Laplace noise.
 
     Parameters
     ----------
     epsilon : float
         Privacy parameter in nats of all k numbers together, positive.
     beta : float
-        Probability, in (0, 1), with which some error may be larger.
+        Probability, in (0, 1), with which some error may exceed the bound.
     k : int, default=1
         Number of values with independent noise, at least 1.
     sensitivity : float, default=1.0

@@ -1,8 +1,8 @@
 """Discrete Laplace and discrete Gaussian noise, drawn with exact probabilities.
 
-Theorems are those of ``docs/proofs/discrete_noise.md``. Noise on the integers with parameter s is,
-up to factors below any delta, continuous noise of variance ``s^2 - r^2`` that is rounded at random;
-rounding is post-processing.
+Theorems are those of ``docs/proofs/discrete_noise.md``. Up to factors below any delta, noise on the
+integers with parameter s is randomly rounded continuous noise of variance ``s^2 - r^2``. Rounding
+is post-processing.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ class RandomStream:
                 self._waiting = {**others, (entropy, kind): deque(draw().tolist())}
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
-        """Fill an array in parts from the next key; `fill` receives the first block and the part."""
+        """Fill an array in parts from the next key; `fill` gets the first block and the part."""
         from skdp.mechanisms._chacha import first_block
 
         digest = hashlib.blake2b(
@@ -212,7 +212,7 @@ class RandomStream:
                 work(part)
 
     def uniform(self, count: int) -> np.ndarray:
-        """Return `count` uniforms on the open interval (0, 1), with at least 52 random bits each."""
+        """Return `count` uniforms on the open interval (0, 1), with 52 random bits or more."""
         # 52 bits and a half are exact in double precision, so that 1.0 cannot come out.
         return self._fractions(self.words(count) >> np.uint64(12), 52)
 
@@ -268,7 +268,7 @@ class RandomStream:
         return -np.log(self.exponential(count))
 
     def integer(self, bound: int) -> int:
-        """Return one of 0, 1, ..., `bound` - 1 with equal probabilities; `bound` is at most 2**63."""
+        """Return one of 0, 1, ..., `bound` - 1, all equally likely; `bound` is at most 2**63."""
         # Words beyond the last whole multiple of the bound are drawn again.
         limit = (2**64 // bound) * bound
         while (word := self._word()) >= limit:

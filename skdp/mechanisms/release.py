@@ -102,7 +102,7 @@ class Release:
             return replace(self, scale=scale, grid=1.0)
         by_one = self.unit == 1 and self.largest in (None, 1)
         if not by_one or self.l2**2 > self.l1 * (1.0 + _MARGIN):
-            raise ValueError(f"{self.label}: the event is for counts that change by one.")
+            raise ValueError(f"{self.label}: the event requires counts that change by one.")
         return replace(self, scale=Fraction(float(people)), grid=1.0)
 
     def continuous(self, multiplier: float) -> Release:

@@ -184,7 +184,7 @@ class AllocationSampler:
 
     def __init__(self, n_rows: int, lots: int, stream: RandomStream) -> None:
         if n_rows < 1 or lots < 1:
-            raise ValueError(f"n_rows and lots must be positive, got {n_rows}, {lots}.")
+            raise ValueError(f"`n_rows` and `lots` must be positive, got {n_rows}, {lots}.")
         self.n_rows = n_rows
         self.lots = lots
         self._stream = stream
@@ -235,8 +235,8 @@ class RandomStopping:
 
     Notes
     -----
-    With ``gamma`` in (0, 1], the probability of k runs is proportional to ``(1 - gamma)^k Gamma(k +
-    eta) / k!`` for ``k >= 1`` (Papernot and Steinke, 2022, Definition 1).
+    For ``k >= 1`` runs the probability is proportional to ``(1 - gamma)^k Gamma(k + eta) / k!``,
+    with ``gamma`` in (0, 1] (Papernot and Steinke, 2022, Definition 1).
 
     Examples
     --------

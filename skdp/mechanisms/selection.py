@@ -38,7 +38,7 @@ def permute_and_flip(
     """Choose an index by permute-and-flip: never worse than the exponential mechanism.
 
     Indices are visited in random order. One with score q is chosen with probability ``e^(-epsilon
-    (max - q) / (2 sensitivity))``; otherwise the next one is visited (McKenna and Sheldon, 2020,
+    (max - q) / (2 sensitivity))``. Otherwise the next one is visited (McKenna and Sheldon, 2020,
     Algorithm 1 and Theorem 1). The distribution is that of `report_noisy_max` with exponential
     noise, but no score gets noise. For accountants it is a `PureDPEvent`.
 
@@ -127,8 +127,8 @@ def report_noisy_max(
         - ``"exponential"`` has the distribution of `permute_and_flip` (Ding, Kifer, Steinke, Wang,
           Xiao and Zhang, 2021), a `PureDPEvent`.
         - ``"gumbel"`` has that of `exponential_mechanism`, a `BoundedRangeEvent`.
-        - ``"laplace"`` is the classical choice, less accurate than the first, a `PureDPEvent`
-          (Dwork and Roth, 2014, Claim 3.9: for counts under add-remove, with half the noise).
+        - ``"laplace"`` is the classical choice, less accurate than the first, a `PureDPEvent`.
+          Dwork and Roth (2014), Claim 3.9, is for counts under add-remove, with half the noise.
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
 
@@ -169,8 +169,8 @@ def _check(
         )
     if not np.all(np.isfinite(exact)):
         raise ValueError(
-            f"{owner}: scores must be finite; bound each of them before, for instance by counting "
-            "a failed candidate as the lowest possible score."
+            f"{owner}: scores must be finite; bound them first, for example give a failed "
+            "candidate the lowest possible score."
         )
     return exact, math.nextafter(float(sensitivity) / float(epsilon), math.inf) * (
         1.0 if monotone else 2.0
@@ -193,7 +193,7 @@ def _note(label: str, scores: np.ndarray, index: int, sensitivity: float, scale:
 # Values are rounded to a grid this many binary digits finer than the sensitivity.
 _DIGITS = 20
 _LARGEST = 1e300
-_TWICE = "both would go on with answers that are paid for once"
+_TWICE = "two copies would give answers that are charged once"
 
 
 @plain_arguments
@@ -235,7 +235,7 @@ class SparseVector:
     Notes
     -----
     Dwork and Roth (2014), Algorithms 1 and 2, with the constants of Lyu, Su and Li (2017),
-    Algorithm 7, who also show that four of six published variants are not private. The threshold
+    Algorithm 7. The latter show that four of six published variants are not private. The threshold
     gets noise *once*, of scale ``sensitivity / epsilon_1``. Each query gets fresh noise of scale
     ``2 c sensitivity / epsilon_2``, or half of that if monotone, where c is `max_positives`. The
     ratio ``epsilon_2 / epsilon_1`` is ``(2 c)^(2/3)``, or ``c^(2/3)``, which minimises the variance
@@ -326,8 +326,8 @@ class SparseVector:
         with self._lock:
             if self._positives_left == 0:
                 raise RuntimeError(
-                    "This stream has given all its answers 'above'; another SparseVector, which "
-                    "costs another epsilon, can go on."
+                    "This stream has used all its answers 'above'. To continue, create another "
+                    "SparseVector, which costs another epsilon."
                 )
             excess = _exact(value) - _exact(threshold)
             noise = discrete_laplaces(self._stream, self._scale, 1)[0]
@@ -351,6 +351,6 @@ def _exact(number: Any) -> Fraction:
     if not (isinstance(number, int | float) and -_LARGEST <= number <= _LARGEST):
         raise ValueError(
             "SparseVector: value and threshold must be finite numbers, at most 1e300 in size; "
-            "bound queries before."
+            "bound queries first."
         )
     return Fraction(number)

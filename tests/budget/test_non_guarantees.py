@@ -77,7 +77,7 @@ class PrintedByDefault(GenericAccountant):
 
 @pytest.mark.parametrize(
     ("accountant", "message"),
-    [("bayesian", "not differential"), (PrintedByDefault, "no upper bounds")],
+    [("bayesian", "not differential"), (PrintedByDefault, "not return upper bounds")],
 )
 def test_nothing_is_calibrated_to_them(accountant, message):
     with pytest.raises(ValueError, match=message):

@@ -227,8 +227,8 @@ class Accountant(ABC):
             raise ValueError(f"alphas must lie in [0, 1], got {alphas!r}.")
         if not (self.is_upper_bound and self.is_differential_privacy):
             raise ValueError(
-                f"{type(self).__name__} promises no upper bound on differential privacy, so that "
-                "no trade-off function follows from it."
+                f"{type(self).__name__} does not return upper bounds on differential privacy, so "
+                "no trade-off function follows. Use PLDAccountant."
             )
         epsilons = profile_grid(self.epsilon)
         deltas = np.array([float(self.delta(float(point))) for point in epsilons])
@@ -268,18 +268,18 @@ class Accountant(ABC):
             If the data are not a mapping, are incomplete, or describe another kind of accountant.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
+            raise TypeError(f"{cls.__name__}.from_dict needs the output of to_dict, got {data!r}.")
         if cls is Accountant:
             return cast(Self, cls._named(data.get("type", "")).from_dict(data))
         if data.get("type") != cls.name:
             raise ValueError(
-                f"these data describe an accountant of type {data.get('type')!r}, "
-                f"{cls.__name__} reads {cls.name!r}."
+                f"data describe an accountant of type {data.get('type')!r}; {cls.__name__} reads "
+                f"{cls.name!r}."
             )
         missing = sorted({"adjacency", "event"} - data.keys())
         if missing:
             raise ValueError(
-                f"these data lack {missing}; {cls.__name__} reads what its to_dict returned."
+                f"data lack {missing}; {cls.__name__}.from_dict needs the output of to_dict."
             )
         parameters = {name: data[name] for name in cls._parameters if name in data}
         accountant = cls(adjacency=data["adjacency"], **parameters)
@@ -380,8 +380,8 @@ class Accountant(ABC):
                     where = "" if adjacency == self._adjacency else f" under {adjacency!r}"
                     return f"{cls.__name__} has one{where}."
         return (
-            "No accountant has one under either relation. If the release is known to be "
-            "(epsilon, delta)-DP, compose an ApproxDPEvent in its place."
+            "No accountant has one under either adjacency relation. If the release is known to be "
+            "(epsilon, delta)-DP, compose an ApproxDPEvent instead."
         )
 
     @abstractmethod

@@ -118,8 +118,8 @@ def gaussian_of(leaf: Event, adjacency: Adjacency) -> GaussianMixture:
     mixture = analysis_of(leaf, adjacency).mixture()
     if mixture is None:
         raise UnsupportedEventError(
-            f"a Gaussian release is needed, bare or on a sample supported under {adjacency!r} "
-            f"adjacency, got {leaf!r}."
+            f"event must be a Gaussian release, without sampling or on a sample supported under "
+            f"{adjacency!r} adjacency, got {leaf!r}."
         )
     return mixture
 
@@ -265,10 +265,10 @@ class BayesianAccountant(GenericAccountant):
             distances = np.array(squared_distances, dtype=np.float64)
         except (TypeError, ValueError):
             # NumPy's message would quote what could not be read.
-            raise ValueError("squared_distances must be one list of real numbers.") from None
+            raise ValueError("squared_distances must be a list of real numbers.") from None
         if distances.ndim != 1 or len(distances) < 2 or count < 1:
             raise ValueError(
-                f"squared_distances must hold at least 2 numbers and count be at least 1, got "
+                f"squared_distances must have at least 2 numbers and count must be >= 1, got "
                 f"shape {distances.shape} and count={count!r}."
             )
         if not bool(np.all(np.isfinite(distances) & (distances >= 0.0))):

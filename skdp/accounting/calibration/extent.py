@@ -92,8 +92,8 @@ def calibrate_steps(
     if found == _MOST_STEPS:
         raise CalibrationError(
             f"more than 10^15 steps meet {target} with noise_multiplier={z!r} and "
-            f"sample_rate={rate!r}: privacy sets no limit of practical meaning. Lower "
-            f"noise_multiplier or raise sample_rate."
+            f"sample_rate={rate!r}: the target sets no practical limit. Lower noise_multiplier or "
+            "raise sample_rate."
         )
     return int(found)
 

@@ -229,12 +229,12 @@ class Target:
         if not accountant.is_differential_privacy:
             raise ValueError(
                 f"{cls.__name__} ({cls.name!r}) returns numbers that are not differential "
-                f"privacy, so nothing can be calibrated to them. Use accountant='pld'."
+                "privacy, so noise cannot be calibrated to them. Use accountant='pld'."
             )
         if not accountant.is_upper_bound:
             raise ValueError(
-                f"{cls.__name__} ({cls.name!r}) returns numbers that are no upper bounds for this "
-                f"plan; noise calibrated to them guarantees nothing. Use accountant='pld'."
+                f"{cls.__name__} ({cls.name!r}) does not return upper bounds for this plan, so "
+                "noise calibrated to its results has no guarantee. Use accountant='pld'."
             )
         return accountant
 

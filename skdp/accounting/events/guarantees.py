@@ -397,11 +397,11 @@ class ObjectivePerturbationEvent(ProfileEvent):
         if self.slope not in SLOPES:
             raise ValueError(f"{_OWNER}: slope must be one of {SLOPES}, got {self.slope!r}.")
         if self.opposite != 1.0 and self.slope != "any-sign":
-            raise ValueError(f"{_OWNER}: opposite={self.opposite} is of slope='any-sign' only.")
+            raise ValueError(f"{_OWNER}: opposite={self.opposite} requires slope='any-sign'.")
         if self.outputs > 1 and self.slope == "any-sign":
             raise ValueError(
-                f"{_OWNER}: outputs={self.outputs} needs a slope of known sign; compose one event "
-                "for each objective instead."
+                f"{_OWNER}: outputs={self.outputs} requires a slope of known sign; compose one "
+                "event per objective instead."
             )
 
     def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:

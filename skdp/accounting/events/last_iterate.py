@@ -83,7 +83,7 @@ class LastIterateEvent(Event):
         if not 0.0 <= smoothness <= 2.0:
             raise ValueError(
                 f"{_OWNER}: smoothness, the step size times the smoothness constant, must lie in "
-                f"[0, 2], got {smoothness!r}: longer steps can drive iterates apart. Shorten them."
+                f"[0, 2], got {smoothness!r}; reduce the step size."
             )
         if not 0.0 <= convexity <= smoothness * (1.0 + 1e-15):
             raise ValueError(
@@ -94,8 +94,8 @@ class LastIterateEvent(Event):
             store_number(self, "diameter", "> 0, or None without projection")
         if self.batches > 1 and not isinstance(self.step, GaussianEvent):
             raise ValueError(
-                f"{_OWNER}: batches={self.batches} stands for a fixed round of batches, which are "
-                "not sampled: give a GaussianEvent as step, or batches=1."
+                f"{_OWNER}: batches={self.batches} is for a fixed round of batches, which are not "
+                "sampled; pass a GaussianEvent as step, or batches=1."
             )
 
     def _check_step(self) -> None:
@@ -157,8 +157,8 @@ class LastIterateEvent(Event):
             diameter = check_real(_OWNER, "diameter", diameter)
             if noise is None or not check_real(_OWNER, "noise", noise) > 0.0:
                 raise ValueError(
-                    f"{_OWNER}: noise on the mean gradient must be given, positive, with a "
-                    f"diameter; got {noise!r}."
+                    f"{_OWNER}: noise on the mean gradient must be positive if diameter is given, "
+                    f"got {noise!r}."
                 )
             scaled = diameter / (step_size * noise)
         # A step of exactly 2 / M is allowed: rounding must not push the product over 2.

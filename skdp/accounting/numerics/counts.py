@@ -56,7 +56,7 @@ def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> fl
         return 1.0
     if _mean_of_log(_SMALLEST_LOG, shape) <= mean:
         raise ValueError(
-            f"{owner}: mean={mean!r} is out of reach with shape={shape!r}; use a larger shape or a "
+            f"{owner}: mean={mean!r} is too large for shape={shape!r}; use a larger shape or a "
             "smaller mean."
         )
     from scipy.optimize import brentq

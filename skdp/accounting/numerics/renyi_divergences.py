@@ -83,13 +83,15 @@ def check_comparable(left: Distribution, right: Distribution) -> None:
     """Check for the same class, with a closed form (TypeError), and dimension (ValueError)."""
     if type(left) is not type(right) or type(left) not in _FAMILIES:
         raise TypeError(
-            "left and right must be two distributions of one class of "
+            "left and right must be two distributions of the same class of "
             f"skdp.accounting.distributions, got {left!r} and {right!r}."
         )
     sizes = [len(d.means) for d in (left, right) if isinstance(d, DiagonalNormal)]
     sizes += [len(d.mean) for d in (left, right) if isinstance(d, MultivariateNormal)]
     if len(set(sizes)) > 1:
-        raise ValueError(f"left and right must have one dimension, got {sizes[0]} and {sizes[1]}.")
+        raise ValueError(
+            f"left and right must have the same dimension, got {sizes[0]} and {sizes[1]}."
+        )
 
 
 def _moment(left: Distribution, right: Distribution, order: float) -> Moment:
