@@ -32,7 +32,7 @@ SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanis
 
 
 class DominatingPairs(NamedTuple):
-    """Pairs that dominate a release, in both directions between two neighbours."""
+    """Pairs that dominate a release in both directions."""
 
     of: Callable[[str], Pair | None]  # by "remove" or "add"; None where nothing is revealed
     directed: bool = False  # the two differ
@@ -40,7 +40,7 @@ class DominatingPairs(NamedTuple):
 
 
 class LogMoments(NamedTuple):
-    """Bounds on ``(order - 1)`` times the Renyi divergences of a release that may fail."""
+    """``(order - 1)`` times Renyi divergences of a release that may fail."""
 
     of: Callable[[float], float]  # by order, above 1
     log_kept: float = 0.0  # the logarithm of the probability that it does not fail
@@ -59,7 +59,7 @@ class GaussianMixture(NamedTuple):
 
     @property
     def contributions(self) -> int:
-        """Multiple of the bound by which a record moves its sum: two if it is replaced."""
+        """Number of norm bounds by which a record moves its sum."""
         return 1 if self.kind in ("gaussian", "poisson-add-remove") else 2
 
     @property
@@ -76,31 +76,31 @@ class Guarantee(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """A bound on Renyi divergences, exact or rounded up, except with probability ``slack``."""
+    """A bound on Renyi divergences, except with probability ``slack``."""
 
     divergence: Fraction
     slack: Fraction
 
 
 class Windows(Protocol):
-    """Events that each dominate a release, except with a probability of ``failure``."""
+    """Events that each dominate a release, except with probability ``failure``."""
 
     @property
     def failure(self) -> float:
         """The probability."""
 
     def candidates(self, *, delta: float | None = None, epsilon: float | None = None) -> list[Any]:
-        """Return promising windows at a delta or at an epsilon."""
+        """Return promising windows."""
 
     def neighbours(self, window: Any, factor: float) -> list[Any]:
         """Return windows that differ from one by a factor."""
 
     def event(self, window: Any) -> Event:
-        """Return the event that dominates the release, failures excepted."""
+        """Return the event that dominates the release."""
 
 
 class Domination(NamedTuple):
-    """An event that costs at least as much, and perhaps cheaper events that do, too."""
+    """A dominating event, and perhaps cheaper ones."""
 
     event: Event
     windows: Windows | None = None
@@ -108,7 +108,7 @@ class Domination(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """Proved bounds for an event under an adjacency relation; None, the default, for no bound.
+    """Proved bounds for an event under an adjacency relation; None for no bound.
 
     Leaves have cards; compositions are folded.
     """
@@ -119,7 +119,7 @@ class Analysis:
     only_stated: ClassVar[bool] = False
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the dominating pairs; a Gaussian release has `mu` instead."""
+        """Return the dominating pairs; Gaussian releases have `mu` instead."""
         other = self._dominating_card()
         pairs = None if other is None else other.pairs()
         return None if pairs is None else pairs._replace(attained=False)
@@ -133,14 +133,14 @@ class Analysis:
         return LogMoments(lambda order: 0.5 * order * (order - 1.0) * mu * mu, closed_form=True)
 
     def mu(self) -> float | None:
-        """Return the shift of the dominating Gaussian pair; 0 only if nothing is released."""
+        """Return the dominating Gaussian shift; 0 only without a release."""
         other = self._dominating_card()
         return None if other is None else other.mu()
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
-        """Return the release's (epsilon, delta), if it has a single one.
+        """Return the only (epsilon, delta) of the release, if any.
 
-        ``read`` converts floats to numbers: their binary value, or the decimal that was typed.
+        ``read`` converts floats: by binary value, or as typed in decimal.
         """
         if self.mu() == 0.0:
             return Guarantee(Fraction(0), Fraction(0))
@@ -148,52 +148,52 @@ class Analysis:
         return None if other is None else other.stated(read)
 
     def of_two(self) -> Event | None:
-        """Return the event under replace-one that means this event under add-remove."""
+        """Return the replace-one event for this add-remove event."""
         return None
 
     def dominated_by(self) -> Domination | None:
-        """Return other events that dominate this one.
+        """Return dominating events.
 
-        If one release dominates, it gives all other answers; parts of the event do not.
+        A single release gives all other answers; its parts do not.
         """
         return None
 
     def _dominating_card(self) -> Analysis | None:
-        """Return the card of the release that dominates this one."""
+        """Return the card of the dominating release."""
         known = self.dominated_by()
         if known is None or known.windows is not None:
             return None
         return analysis_of(known.event, self.adjacency)
 
     def mixture(self) -> GaussianMixture | None:
-        """Return the mixture if this is a Gaussian release, sampled or not."""
+        """Return the mixture of a Gaussian release."""
         other = self._dominating_card()
         return None if other is None else other.mixture()
 
     def mu_squared(self) -> Fraction | None:
-        """Return the square of a Gaussian-DP parameter, exact if the noise is."""
+        """Return the square of mu, exact if the noise is."""
         mu, other = self.mu(), self._dominating_card()
         if mu is not None and other is not None and mu == other.mu():
             return other.mu_squared()
         return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
 
     def rho(self, read: Reading = Fraction) -> Divergence | None:
-        """Return the rho for which all divergences of order a are at most ``a rho``."""
+        """Return rho: divergences of order a are at most ``a rho``."""
         square, known = self.mu_squared(), self.stated(read)
         if square is not None:
             return Divergence(square / 2, Fraction(0))
         return None if known is None else Divergence(pure_rho(known.epsilon), known.delta)
 
     def parts(self) -> tuple[Event, ...]:
-        """Return the events, exactly one of which concerns any given record."""
+        """Return events, exactly one of which concerns any given record."""
         return (self.event,)
 
     def covers(self, event: Any) -> bool:
-        """Return whether an event of the same type is this one, or a more cautious run of it."""
+        """Return whether an event of this type is at most as costly a run."""
         return bool(event == self.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with a multiple of the noise; the event itself if it has no noise."""
+        """Return the release with a multiple of its noise, if any."""
         event: Event = self.event
         return event
 
@@ -204,7 +204,7 @@ _CARDS: dict[type[Event], Card] = {}
 
 
 def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
-    """Register a card (class, or function of event and adjacency) for events of these types."""
+    """Register a card (class or function) for event types."""
 
     def enter(card: AnyCard) -> AnyCard:
         _CARDS.update(dict.fromkeys(types, card))
@@ -215,7 +215,7 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 
 @lru_cache(maxsize=512)
 def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
-    """Return the card of an event; one without bounds if its exact type has none."""
+    """Return the card of an event; without bounds if none is registered."""
     kind = type(event)
     # Events are merged where they are equal: a dataclass of its own, which compares all fields.
     own = {"profile_bound", "__eq__", "__dataclass_fields__"} <= vars(kind).keys()
@@ -226,7 +226,7 @@ def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
 
 
 def costs_no_more(event: Event, planned: Event) -> bool:
-    """Return whether an event is the planned one, or a more cautious run of the same releases."""
+    """Return whether an event is a planned one, perhaps more cautious."""
     if event == planned:
         return True
     if type(event) is RepeatedEvent and type(planned) is RepeatedEvent:
@@ -239,7 +239,7 @@ def costs_no_more(event: Event, planned: Event) -> bool:
 
 
 def with_noise(event: Event, factor: float) -> Event:
-    """Return releases with a multiple of the noise, wherever that has a known effect."""
+    """Return releases with a multiple of the noise, where it matters."""
     changed = change_leaves(
         event, lambda leaf: analysis_of(leaf, ADJACENCIES[0]).with_noise(factor)
     )
@@ -248,12 +248,12 @@ def with_noise(event: Event, factor: float) -> Event:
 
 
 def of_two(event: Event) -> Event | None:
-    """Return the event under replace-one that means an event under add-remove, leaf by leaf."""
+    """Return the replace-one event for an add-remove event, by leaves."""
     return change_leaves(event, lambda leaf: analysis_of(leaf, "add-remove").of_two())
 
 
 def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
-    """Add up the squares of mu in an event; None if a leaf has none."""
+    """Sum the squares of mu; None if a leaf has none."""
     total = Fraction(0)
     for leaf, count in leaf_counts(event).items():
         square = analysis_of(leaf, adjacency).mu_squared()
@@ -266,7 +266,7 @@ def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
 def exact_sum(
     history: Event | Mapping[Event, int], adjacency: Adjacency, read: Reading = Fraction
 ) -> Guarantee | None:
-    """Add up stated guarantees (basic composition); None if a leaf states none."""
+    """Sum stated guarantees (basic composition), or return None."""
     epsilon, delta = Fraction(0), Fraction(0)
     counts = leaf_counts(history) if isinstance(history, Event) else history
     for leaf, count in counts.items():
@@ -281,13 +281,13 @@ def exact_sum(
 def sum_of_stated(
     history: Event | Mapping[Event, int], adjacency: Adjacency
 ) -> tuple[float, float] | None:
-    """Return the result of basic composition as floats, rounded up; or None."""
+    """Return basic composition as floats, rounded up, or None."""
     total = exact_sum(history, adjacency)
     return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
 def sum_of_moments(event: Event, adjacency: Adjacency) -> LogMoments | None:
-    """Add up the log moments of an event; None if a leaf has none."""
+    """Sum log moments; None if a leaf has none."""
     parts: list[tuple[LogMoments, int]] = []
     for leaf, count in leaf_counts(event).items():
         moments = analysis_of(leaf, adjacency).log_moments()

@@ -65,7 +65,7 @@ def _written(value: Any) -> Any:
 
 
 def check_real(owner: str, name: str, value: object) -> float:
-    """Return a real parameter as a float; otherwise raise with its owner and name."""
+    """Return a real parameter as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{owner}: {name} must be a real number, got {value!r}.")
     return float(value)
@@ -79,7 +79,7 @@ def check_integer(owner: str, name: str, value: object, minimum: int) -> int:
 
 
 def store_number(owner: Any, name: str, wanted: str = "") -> None:
-    """Store a finite field as a float; check that it is ``> 0`` or ``>= 0`` if wanted."""
+    """Store a finite field as a float, ``> 0`` or ``>= 0`` if wanted."""
     kind = type(owner).__name__
     value = check_real(kind, name, getattr(owner, name))
     low = value < 0.0 if wanted.startswith(">= 0") else value <= 0.0 and wanted != ""
@@ -99,6 +99,6 @@ def store_share(owner: Any, name: str) -> None:
 
 
 def store_integer(owner: Any, name: str, minimum: int) -> None:
-    """Store a field that is an integer and at least a minimum."""
+    """Store an integer field that is at least a minimum."""
     value = check_integer(type(owner).__name__, name, getattr(owner, name), minimum)
     object.__setattr__(owner, name, value)

@@ -17,7 +17,7 @@ from skdp.accounting.checks import Described, store_number
 
 
 def _reals(owner: object, name: str, *, positive: bool = False) -> None:
-    """Store a field with a sequence of numbers as a tuple of floats."""
+    """Store a sequence of numbers as a tuple of floats."""
     values = getattr(owner, name)
     kind = type(owner).__name__
     if isinstance(values, str) or not isinstance(values, Iterable):

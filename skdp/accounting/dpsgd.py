@@ -21,7 +21,7 @@ from skdp.base.parameters import Adjacency, Sampling
 def dpsgd_event(
     noise_multiplier: float, sample_rate: float, steps: int, *, sampling: str = "poisson"
 ) -> Event:
-    """Return the event of noisy gradient descent on Poisson batches or fixed-size batches."""
+    """Return the event of noisy gradient descent on sampled batches."""
     inner = GaussianEvent(noise_multiplier)
     if sampling == "poisson":
         return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)

@@ -156,7 +156,7 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
 
 
 class _Chain:
-    """Bounds along a chain of neighbours, with one point of the profile per link."""
+    """Bounds along a chain of neighbours."""
 
     def __init__(self, accountant: Accountant, size: int) -> None:
         self._accountant = accountant
@@ -171,7 +171,7 @@ class _Chain:
         return self._known[x]
 
     def delta(self, epsilon: float, increment: float) -> float:
-        """Add up the deltas of the links, whose epsilons rise by ``increment``."""
+        """Sum the deltas of links whose epsilons rise by ``increment``."""
         total, passed = 0.0, 0.0
         for k in range(self._size):
             own = epsilon / self._size + increment * (k - 0.5 * (self._size - 1))

@@ -40,7 +40,7 @@ _OURS = {
 
 @dataclass(frozen=True)
 class _Place:
-    """Context of an event: its adjacency relation, and whether it is inside a sample."""
+    """Adjacency relation of an event, and whether it is inside a sample."""
 
     adjacency: str
     sampled: bool = False
@@ -51,7 +51,7 @@ class _Place:
 
     @property
     def records(self) -> int:
-        """Number of record values that differ: 2 outside samples under replace-one, else 1."""
+        """Number of differing record values: 2 outside samples under replace-one."""
         return 2 if self.adjacency == "replace-one" and not self.sampled else 1
 
     def inside(self) -> _Place:
@@ -77,12 +77,12 @@ class _Place:
 
 
 def read(theirs: Any, adjacency: str) -> Event:
-    """Return the event of skdp with the same meaning under an adjacency relation."""
+    """Return skdp's event with the same meaning."""
     return _read(theirs, _Place(adjacency))
 
 
 def write(event: Event, adjacency: str) -> Any:
-    """Return the event of dp-accounting with the same meaning; warn of too small costs there."""
+    """Return dp-accounting's event; warn where its costs are too small."""
     theirs = _write(event, _Place(adjacency), _their_events())
     kinds = _misread(event) if adjacency == "replace-one" else set()
     if kinds:
@@ -100,7 +100,7 @@ def write(event: Event, adjacency: str) -> Any:
 
 
 def _misread(event: Any) -> set[type]:
-    """Return the kinds of releases whose cost their Renyi accountant understates."""
+    """Return the kinds of releases that their Renyi accountant understates."""
     if isinstance(event, ComposedEvent):
         return {kind for part in event.events for kind in _misread(part)}
     if isinstance(event, RepeatedEvent | RepeatAndSelectEvent):
@@ -194,7 +194,7 @@ def _write(event: Any, place: _Place, kinds: Any) -> Any:
 
 
 def _rho(event: RenyiEvent, place: _Place) -> Fraction:
-    """Return rho if the divergences are those of rho-zCDP at every order."""
+    """Return rho if all divergences are those of rho-zCDP."""
     left, right = event.left, event.right
     if type(left) is Normal and type(right) is Normal and left.scale == right.scale:
         gap = (Fraction(left.mean) - Fraction(right.mean)) / Fraction(left.scale)

@@ -46,7 +46,7 @@ def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: 
 
 
 def _told(event: Event, adjacency: Adjacency) -> dict[Event, int]:
-    """Return the leaves whose cost has lower bounds; other leaves only add to it."""
+    """Return the leaves with lower bounds."""
     found = {}
     for leaf, count in leaf_counts(event).items():
         plan = plan_of({leaf: 1}, adjacency) if is_supported(leaf, adjacency) else None
@@ -75,7 +75,7 @@ def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) ->
 
 
 def _is_endless(direction: Direction) -> bool:
-    """Return whether losses are unbounded, so no epsilon suffices at delta zero."""
+    """Return whether losses are unbounded."""
     return direction.mu > 0.0 or any(pair.largest_loss == math.inf for pair, _ in direction.pairs)
 
 

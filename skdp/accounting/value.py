@@ -105,7 +105,7 @@ class PrivacyValue(float):
 
 
 def check_guarantee(name: str, value: float) -> None:
-    """Refuse a number that is marked as no guarantee; a plain float is accepted."""
+    """Refuse a PrivacyValue that is no guarantee; accept plain floats."""
     if not isinstance(value, PrivacyValue) or value.is_guarantee:
         return
     if not value.is_differential_privacy:
@@ -124,7 +124,7 @@ Interval = tuple[float, float]
 
 
 class Proved(tuple[float, float]):
-    """Lower and upper bound, with the name of the method that proved each."""
+    """Lower and upper bound, with the method that proved each."""
 
     by: tuple[str, str]
 
@@ -141,7 +141,7 @@ def named(interval: Interval, name: str) -> Proved:
 
 
 def provers(interval: Interval) -> tuple[str, str]:
-    """Return the names of the methods that proved each bound; empty if unknown."""
+    """Return the methods that proved each bound; empty if unknown."""
     return interval.by if isinstance(interval, Proved) else ("", "")
 
 
@@ -170,7 +170,7 @@ def warn_of_contradiction(interval: Interval) -> None:
 
 
 def is_narrow(interval: Interval, rtol: float, smallest: float = 0.0) -> bool:
-    """Return whether the bounds are relatively close; False for an infinite upper bound."""
+    """Return whether bounds are relatively close and finite."""
     lower, upper = interval
     return math.isfinite(upper) and upper - lower <= rtol * max(upper, smallest)
 
@@ -181,7 +181,7 @@ _NARROW = 1e-3  # relative width of intervals whose lower bounds are kept
 def note_certified(
     counts: Mapping[Event, int], adjacency: Adjacency, delta: float, epsilon: Interval
 ) -> None:
-    """Store the lower bound of a narrow interval for the epsilon of some leaves."""
+    """Store the lower bound of a narrow interval."""
     if 0.0 < epsilon[0] <= epsilon[1] and is_narrow(epsilon, _NARROW):
         _cell(frozenset(counts.items()), adjacency, delta)[:] = [epsilon[0]]
 

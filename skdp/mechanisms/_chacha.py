@@ -17,7 +17,7 @@ INNER: dict[str, Any] = {"no_cpython_wrapper": True, **OUTER}
 
 
 def first_block(key: bytes, part: int) -> np.ndarray:
-    """Return the input of block 0, 16 numbers; the nonce holds the part, below 2**32."""
+    """Return the 16 numbers of block 0; the nonce has the part, below 2**32."""
     text = b"expand 32-byte k" + key + bytes(4) + part.to_bytes(12, "little")
     return np.frombuffer(text, dtype="<u4").astype(np.uint32)
 
@@ -44,7 +44,7 @@ def quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
 
 
 def fill_words(state: np.ndarray, words: np.ndarray) -> None:
-    """Fill `words`, a multiple of GROUP, from the current blocks of `state`, and advance it."""
+    """Fill `words`, a multiple of GROUP, from `state`, and advance it."""
     _fill(state, words.view(np.uint32))
 
 

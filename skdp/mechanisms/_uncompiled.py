@@ -56,7 +56,7 @@ def fill_normals(state: np.ndarray, out: np.ndarray) -> None:
 
 
 def _as_python(compiled: Any) -> Any:
-    """Return a compiled function, and all functions that it calls, as Python functions."""
+    """Return a compiled function and its callees as Python functions."""
     function = compiled.py_func
     known = dict(function.__globals__)
     for name in function.__code__.co_names:

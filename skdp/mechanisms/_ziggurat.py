@@ -68,13 +68,13 @@ def _exponential(buffer: np.ndarray, place: int) -> tuple[float, int]:
 
 @njit(inline="always")
 def _next(buffer: np.ndarray, place: int) -> tuple[np.uint64, int]:
-    """Return the next word, one that ends all loops after the last, and the place after it."""
+    """Return the next word and place; a last one ends all loops."""
     return buffer[place] if place < buffer.size else uint64(_END), place + 1
 
 
 @njit(inline="always")
 def split_word(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
-    """Return the layer, a number with the sign, and the distance from zero in places."""
+    """Return layer, signed number, and distance from zero in places."""
     signed = int64(word) >> 8
     return word & uint64(LAYERS - 1), signed, signed ^ (signed >> 63)
 
@@ -116,8 +116,7 @@ def resolve_words(
 ) -> tuple[int, int]:
     """Fill `out` from place `first` on, one word per number and more for one in 80.
 
-    Returns the places of the first number and the first word of the buffer that are left, if the
-    buffer has too few words.
+    Returns the first number, and the first word of the buffer, that are left.
     """
     for i in range(first, out.size):
         layer, signed, distance = split_word(words[i])
@@ -178,8 +177,7 @@ def floyd_subsets(
 ) -> None:
     """Fill `indices` with consecutive uniform subsets of ``range(n_rows)`` (Floyd 1987).
 
-    `last_step_seen` contains, per row, the last step (from 1) that chose it. Membership then costs
-    one look-up, and nothing must be cleared between steps.
+    `last_step_seen` has, per row, the last step (from 1) that chose it; nothing must be cleared.
     """
     n_steps = indices.size // batch_size
     for step in range(n_steps):

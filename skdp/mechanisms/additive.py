@@ -317,10 +317,10 @@ LARGEST_LENGTH = 667.0
 
 
 class NormExponentialMechanism(AdditiveMechanism):
-    """Release vectors with noise of density ~ ``e^(-|x| / sigma)`` over all their numbers.
+    """Release vectors with noise of density ~ ``e^(-|x| / sigma)`` over all numbers.
 
-    Its length is a Gamma variable and its direction uniform. Values on a grid get independent,
-    exactly drawn discrete Laplace noise instead, with the sensitivity of the L1 norm.
+    Its length is a Gamma variable and its direction uniform. On a grid, noise is independent
+    discrete Laplace, drawn exactly, with the sensitivity of the L1 norm.
     """
 
     _exponential = True

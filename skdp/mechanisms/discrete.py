@@ -26,7 +26,7 @@ def discrete_laplaces(stream: RandomStream, scale: int | Fraction, count: int) -
 
 
 class UniformIntegers:
-    """Uniform integers by rejection, from a stream's bytes that are drawn many at a time."""
+    """Uniform integers by rejection, from buffered bytes of a stream."""
 
     def __init__(self, stream: RandomStream) -> None:
         self._stream = stream
@@ -90,7 +90,7 @@ _MARGIN = 1e-12
 
 
 def worth_on_grid(sigma: float, grid: float) -> float:
-    """Return the deviation of continuous noise that is equivalent to noise on a grid."""
+    """Return the deviation of equivalent continuous noise."""
     scale = sigma / grid
     return math.sqrt((scale - _RANDOM_ROUNDING) * (scale + _RANDOM_ROUNDING)) * grid
 
@@ -106,7 +106,7 @@ def scale_on_grid(sensitivity: float, multiplier: float, count: int) -> tuple[fl
 
 
 def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
-    """Return scale and grid of a secret of `count` numbers, and its distance to continuous noise.
+    """Return scale, grid and distance to continuous noise, for `count` secret numbers.
 
     The continuous noise has at least deviation `sigma`; the distance is Euclidean.
     """
@@ -116,9 +116,9 @@ def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
 
 
 def distance_on_grid(grid: float, count: int) -> float:
-    """Return the distance of noise on a grid to continuous noise of no larger variance.
+    """Return the Euclidean distance of noise on a grid to continuous noise.
 
-    It is Euclidean, and also for `count` numbers that are rounded to the grid, noise included.
+    The variance of the latter is no larger. It also covers `count` rounded numbers.
     """
     return _REACH * _RANDOM_ROUNDING * grid * math.sqrt(count) * ROUND_UP
 

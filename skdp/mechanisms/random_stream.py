@@ -30,7 +30,7 @@ _process, _entropy = 0, b""
 
 
 def _renew_entropy() -> None:
-    """Give this process entropy that its parent does not have."""
+    """Give this process fresh entropy."""
     global _process, _entropy
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
@@ -45,7 +45,7 @@ _drawn = 0
 
 
 def load_generator(count: int = _FEW) -> Any:
-    """Return the module that fills arrays for a draw of `count` more numbers in this process.
+    """Return the module that fills arrays, for `count` more numbers in this process.
 
     Forks wait until it is imported and compiled.
     """
@@ -65,7 +65,7 @@ def load_generator(count: int = _FEW) -> Any:
 
 
 def _are_on_disk(module: Any) -> bool:
-    """Return whether loops were compiled before, perhaps by another version of numba."""
+    """Return whether loops were compiled before."""
     folder = glob.escape(str(module.resolve_words.stats.cache_path))
     return bool(glob.glob(f"{folder}/_ziggurat.resolve_words-*.nbi"))
 
@@ -165,7 +165,7 @@ class RandomStream:
         return self.spawn(context.hex()) if self.seeded else self
 
     def _own_entropy(self) -> bytes:
-        """Return bytes that distinguish an unseeded stream in a forked process from its parent."""
+        """Return bytes that distinguish a forked unseeded stream from its parent."""
         if _process != os.getpid():  # forked by something that runs no hooks
             _renew_entropy()
         return b"" if self.seeded else _entropy
@@ -182,7 +182,7 @@ class RandomStream:
         return self._next("word", lambda: self.words(_AT_ONCE))
 
     def _next(self, kind: str, draw: Callable[[], np.ndarray]) -> Any:
-        """Return one of many waiting numbers of this process; each is used only once."""
+        """Return one waiting number of this process, used only once."""
         entropy = self._own_entropy()
         while True:
             try:
@@ -192,7 +192,7 @@ class RandomStream:
                 self._waiting = {**others, (entropy, kind): deque(draw().tolist())}
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
-        """Fill an array in parts from the next key; `fill` gets the first block and the part."""
+        """Fill an array in parts; `fill` gets the first block and the part."""
         from skdp.mechanisms._chacha import first_block
 
         digest = hashlib.blake2b(
@@ -217,7 +217,7 @@ class RandomStream:
         return self._fractions(self.words(count) >> np.uint64(12), 52)
 
     def _fractions(self, leading: np.ndarray, bits: int) -> np.ndarray:
-        """Return ``(leading + U) / 2**bits`` with U = 1/2, and more bits if `leading` is small."""
+        """Return ``(leading + 1/2) / 2**bits``, with more bits if `leading` is small."""
         values = (leading.astype(np.float64) + 0.5) * 2.0**-bits
         for place in np.flatnonzero(leading < np.uint64(2**11)):
             number, length = int(leading[place]), bits
@@ -297,7 +297,7 @@ class RandomStream:
 
 
 def is_seeded(random_state: Any) -> bool:
-    """Return whether the stream of a `random_state` can be recomputed from a seed."""
+    """Return whether a `random_state` has a seed."""
     if isinstance(random_state, RandomStream):
         return random_state.seeded
     if random_state is None:

@@ -287,7 +287,7 @@ class Accountant(ABC):
 
     @classmethod
     def _named(cls, accountant: object) -> type[Accountant]:
-        """Return the class with a name, or the given class."""
+        """Return the class with a name, or the class itself."""
         if isinstance(accountant, type) and issubclass(accountant, Accountant):
             return accountant
         if not isinstance(accountant, str) or accountant not in cls._known:
@@ -305,7 +305,7 @@ class Accountant(ABC):
         )
 
     def _value(self, interval: tuple[float, float]) -> PrivacyValue:
-        """Wrap a lower and an upper bound; if they contradict each other, the larger counts."""
+        """Wrap bounds; if they contradict each other, the larger counts."""
         lower, upper = interval
         if lower > upper:
             warn_of_contradiction(interval)
@@ -323,7 +323,7 @@ class Accountant(ABC):
     def _guarded(
         bounds: Callable[[float], tuple[float, float]], argument: float, largest: float
     ) -> tuple[float, float]:
-        """Return the bounds, or the trivial ones where numbers leave the range of floats."""
+        """Return the bounds, or trivial ones for numbers out of range."""
         try:
             with np.errstate(all="ignore"):
                 lower, upper = interval = bounds(argument)
@@ -358,20 +358,20 @@ class Accountant(ABC):
         return Proved((lower, upper), (below, above))
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
-        """Return bounds on epsilon; accountants without lower bounds do not override this."""
+        """Return bounds on epsilon; the lower one is 0 by default."""
         return 0.0, self._epsilon(delta)
 
     def _delta_interval(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on delta; accountants without lower bounds do not override this."""
+        """Return bounds on delta; the lower one is 0 by default."""
         return 0.0, self._delta(epsilon)
 
     def _basic_epsilon(self, delta: float) -> float:
-        """Bound epsilon by basic composition; infinite if a leaf states no epsilon."""
+        """Bound epsilon by basic composition, if leaves state one."""
         stated = sum_of_stated(self._counts, self._adjacency)
         return stated[0] if stated is not None and stated[1] <= delta else math.inf
 
     def _advice(self, leaf: Event) -> str:
-        """Name an accountant with a proved bound for a leaf that has none here."""
+        """Name an accountant that supports a leaf."""
         known = [cls for cls in Accountant._known.values() if cls().is_differential_privacy]
         for adjacency in (self._adjacency, *ADJACENCIES):
             # Under the other relation the same kind of accountant is named first.

@@ -24,7 +24,7 @@ _LOG_DELTAS = [-700.0 + 10.0 * k for k in range(71)]
 
 
 def mean_loss(step_epsilon: float, mean_term: str) -> float:
-    """Bound the mean loss of an epsilon-DP release; randomised response attains "tanh"."""
+    """Bound the mean loss of an epsilon-DP release; "tanh" is attained."""
     if mean_term == "tanh":
         return step_epsilon * math.tanh(0.5 * step_epsilon)
     if mean_term == "squared":
@@ -33,7 +33,7 @@ def mean_loss(step_epsilon: float, mean_term: str) -> float:
 
 
 def check_split(split: float | str) -> None:
-    """Refuse a share of delta that is neither "best" nor in (0, 1)."""
+    """Check a share of delta: "best" or in (0, 1)."""
     if split != "best" and (isinstance(split, str) or not 0.0 < split < 1.0):
         raise ValueError(f"split must be 'best' or lie in (0, 1), got {split!r}.")
 
@@ -127,7 +127,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         return rate * spread / mixture.noise_multiplier
 
     def _sums(self, steps: list[Step]) -> tuple[float, float, float]:
-        """Return the sums of epsilon, of its square and of the mean loss."""
+        """Sum epsilon, its square and the mean loss."""
         return (
             math.fsum(n * eps for eps, n in steps),
             max(math.fsum(n * eps * eps for eps, n in steps), sys.float_info.min),
@@ -173,7 +173,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         return min(1.0, stated + minimise(total, _LOG_DELTAS))
 
     def _left_over(self, step_delta: float, epsilon: float) -> float:
-        """Return the delta that composition needs at epsilon; infinite if no delta suffices."""
+        """Return the delta for composition at epsilon, perhaps infinite."""
         total, squares, mean = self._sums(self._steps(step_delta))
         if total == 0.0 or (total <= epsilon and self.subsampling == "exact"):
             return 0.0
@@ -233,14 +233,14 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         self.split = split
 
     def _log_kept(self) -> float:
-        """Return the log probability that no release with a stated delta fails."""
+        """Return the log probability that no stated delta fails."""
         deltas = [(known[1], n) for _, known, n in self._stated() if known is not None]
         return math.fsum(n * log_rest(d) for d, n in deltas)
 
     def _attained(self) -> list[Step]:
-        """Return the steps that attain their guarantee, as nothing more is known of them.
+        """Return the steps known only by their guarantee, which is attained.
 
-        Laplace noise has a guarantee as well, but does not attain it everywhere.
+        Laplace noise does not attain its guarantee.
         """
         return [
             Step(known[0], count)
@@ -303,7 +303,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
 
 def _failing(log_kept: float, delta: float) -> float:
-    """Return the delta of parts that fail outright or otherwise lose ``delta``."""
+    """Return the delta of parts that fail outright or lose ``delta``."""
     return -math.expm1(log_kept + log_rest(delta))
 
 
@@ -312,7 +312,7 @@ def _worst(steps: list[Step]) -> Step:
 
 
 def _attained_cases(steps: list[Step]) -> list[RandomisedResponseProfile]:
-    """Return, for every epsilon, the profile of the steps with at least this epsilon."""
+    """Return, per epsilon, the profile of the steps with at least this epsilon."""
     ordered = sorted(steps, reverse=True)
     times = accumulate(step.times for step in ordered)
     try:
@@ -325,7 +325,7 @@ def _attained_cases(steps: list[Step]) -> list[RandomisedResponseProfile]:
 
 
 def _worst_case(steps: list[Step], terms: int) -> RandomisedResponseProfile | RDPAccountant:
-    """Return a bound on finite steps: all like the worst one or, if there are many, moments."""
+    """Bound finite steps: all like the worst one, or moments if many."""
     try:
         return RandomisedResponseProfile(*_worst(steps), terms)
     except OverflowError:

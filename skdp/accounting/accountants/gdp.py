@@ -104,14 +104,14 @@ class GDPAccountant(Accountant):
         return (lower if self._is_exact() else 0.0), upper
 
     def _is_exact(self) -> bool:
-        """Return whether all releases are Gaussian mechanisms, not only dominated by some."""
+        """Return whether all releases are Gaussian, not only dominated."""
         return self.is_upper_bound and all(
             analysis_of(leaf, self._adjacency).dominated_by() is None for leaf in self._counts
         )
 
 
 def limiting_square(pair: GaussianMixture) -> float:
-    """Return the square of mu per sampled step in the limit of many steps; may be infinite."""
+    """Return a sampled step's square of mu in the limit of many steps."""
     square = pair.mu * pair.mu
     if square > _LARGEST_SQUARE:
         return math.inf

@@ -129,9 +129,9 @@ _SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may b
 
 
 class _Observation(NamedTuple):
-    """Some steps of one release, with the observed distances and their statistics.
+    """Steps of one release, observed distances and statistics.
 
-    Mean and deviation, one per moment, are those of ``exp(cost)`` over ``exp(log_scale)``.
+    Mean and deviation, per moment, are of ``exp(cost)`` over ``exp(log_scale)``.
     """
 
     event: Event
@@ -324,7 +324,7 @@ class BayesianAccountant(GenericAccountant):
         return math.inf if self._observations else super()._basic_epsilon(delta)
 
     def _charges(self) -> Array:
-        """Return the sum over all releases of the charge at each moment."""
+        """Return the total charge at each moment."""
         steps = sum(seen.steps for seen in self._observations)
         total = np.array([self.log_moment(moment + 1.0) for moment in self.moments])
         for seen in self._observations:
@@ -337,7 +337,7 @@ class BayesianAccountant(GenericAccountant):
         return total
 
     def _missing(self) -> float:
-        """Return the part of delta for uncertainty and outright failures."""
+        """Return the delta for uncertainty and failures."""
         return self._failure() + (self.gamma if self._observations else 0.0)
 
     def _epsilon(self, delta: float) -> float:

@@ -57,7 +57,7 @@ class HiddenStateAccountant(Accountant):
         return PLDAccountant(self._adjacency).supports(leaf if known is None else known.event)
 
     def _composed(self) -> PLDAccountant | None:
-        """Return an accountant with lower bounds for the history; None if it contains runs."""
+        """Return an accountant with lower bounds; None if there are runs."""
         if any(analysis_of(leaf, self._adjacency).dominated_by() for leaf in self._counts):
             return None
         return PLDAccountant(self._adjacency).compose(self.event)
@@ -90,13 +90,13 @@ class HiddenStateAccountant(Accountant):
         return self._least(cost, lambda run: run.candidates(epsilon=epsilon))
 
     def _sampled_runs(self) -> dict[Event, Domination]:
-        """Return the dominating events of the runs that no Gaussian pair bounds."""
+        """Return the dominating events of sampled runs."""
         cards = {leaf: analysis_of(leaf, self._adjacency) for leaf in self._counts}
         found = {leaf: card.dominated_by() for leaf, card in cards.items() if card.mu() is None}
         return {leaf: known for leaf, known in found.items() if known is not None}
 
     def _dominating(self, plan: Plan) -> tuple[PLDAccountant, float]:
-        """Return a dominating plan and its failure, given a window or None per sampled run."""
+        """Return a dominating plan and its failure, for windows or None."""
         accountant, failure = PLDAccountant(self._adjacency), 0.0
         runs = self._sampled_runs()
         for leaf, count in self._counts.items():
@@ -132,7 +132,7 @@ class HiddenStateAccountant(Accountant):
 def best_window(
     run: Windows, candidates: list[Any], cost: Callable[[Any], float], least: float
 ) -> tuple[Any, float]:
-    """Return the cheapest window near some candidates, and its cost; None if none is cheaper."""
+    """Return the cheapest window near candidates and its cost, or None."""
     known = {window: cost(window) for window in candidates}
     factor = _LARGEST_CHANGE
     while known and factor > _SMALLEST_CHANGE:

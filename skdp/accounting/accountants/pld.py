@@ -191,7 +191,7 @@ class PLDAccountant(Accountant):
         gaussian: Callable[[float, float], float],
         renyi: Callable[[RDPAccountant, float], PrivacyValue],
     ) -> Interval:
-        """Consult other bounds if the value is large and the interval wide."""
+        """Consult other bounds on large values with wide intervals."""
         # With very little noise the losses of one release span more scales than there are cells or
         # frequencies; these bounds hold as well, and no loss is too large for them.
         if best[1] <= large or is_narrow(best, self.rtol):
@@ -215,7 +215,7 @@ class PLDAccountant(Accountant):
 
     @staticmethod
     def _worst(plan: Plan, bound: Callable[[Pairs, float, float], Interval]) -> Interval:
-        """Return the larger of each bound: one of the directions has it."""
+        """Return the larger of each bound over directions."""
         intervals: list[Interval] = []
         for pairs, mu in plan.directions:
             # What is below the lower bound of another direction need not be known better.

@@ -85,7 +85,7 @@ class RDPAccountant(Accountant):
         )
 
     def _failure(self) -> float:
-        """Total probability with which (epsilon, delta)-DP parts fail outright."""
+        """Total failure probability of (epsilon, delta)-DP parts."""
         found = ((self._moments(leaf), count) for leaf, count in self._counts.items())
         return -math.expm1(sum(count * m.log_kept for m, count in found if m is not None))
 
@@ -115,11 +115,11 @@ class RDPAccountant(Accountant):
         return failure + (1.0 - failure) * max(value, sys.float_info.min)
 
     def _conversion(self, moment: float) -> float:
-        """Return the term to add to a log moment for a conversion tighter than Chernoff's."""
+        """Return the improvement on Chernoff's conversion, for a log moment."""
         return conversion(moment)
 
     def _best(self, bound: Callable[[float], float]) -> float:
-        """Minimise over moments (order minus one): scan coarsely, then near the best."""
+        """Minimise over moments (order minus one), first coarsely."""
         return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), self._orders, 28)
 
 

@@ -23,14 +23,14 @@ _ROUND_DOWN = 1.0 - 2.0**-48
 
 
 class Step(NamedTuple):
-    """Number of releases that are each ``epsilon``-DP up to their share of delta."""
+    """Number of releases with the same epsilon up to a share of delta."""
 
     epsilon: float
     times: int
 
 
 def step_epsilon(leaf: Event, adjacency: Adjacency, delta: float) -> float:
-    """Return an epsilon of a Gaussian release, sampled or not, at a given delta."""
+    """Return an epsilon of a Gaussian release at a given delta."""
     # A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an (eps,
     # delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
     # add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
@@ -54,7 +54,7 @@ def step_epsilon(leaf: Event, adjacency: Adjacency, delta: float) -> float:
 
 
 def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
-    """Return an epsilon at which the mean of the two divergences is at most delta."""
+    """Return an epsilon where the mean divergence is at most delta."""
     low = gaussian_profile.epsilon(pair.mu, delta)
     high = gaussian_profile.epsilon(2.0 * pair.mu, delta)
     if not math.isfinite(high):
@@ -71,7 +71,7 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _stated_step(leaf: Event, adjacency: Adjacency) -> tuple[float, float] | None:
-    """Return the epsilon and delta that a release states, rounded up; None if it states none."""
+    """Return a stated epsilon and delta, rounded up, or None."""
     stated = analysis_of(leaf, adjacency).stated()
     return None if stated is None else (float_up(stated.epsilon), float_up(stated.delta))
 
@@ -89,19 +89,19 @@ class StepwiseAccountant(Accountant):
         return gaussian or card.stated() is not None
 
     def _stated(self) -> list[tuple[Event, tuple[float, float] | None, int]]:
-        """Return every release, its stated guarantee, and its count."""
+        """Return releases, stated guarantees and counts."""
         return [(leaf, _stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
 
     def _choosing(self) -> int:
-        """Return the number of releases that have a choice of guarantees."""
+        """Return the number of releases with a choice of guarantees."""
         return sum(count for _, stated, count in self._stated() if stated is None)
 
     def _stated_delta(self) -> float:
-        """Return the sum of the deltas that releases state."""
+        """Sum the stated deltas."""
         return math.fsum(n * known[1] for _, known, n in self._stated() if known is not None)
 
     def _steps(self, step_delta: float) -> list[Step]:
-        """Return the epsilon of every release, given the delta of those that have a choice."""
+        """Return all epsilons, given the delta of releases with a choice."""
         steps = []
         for leaf, stated, count in self._stated():
             epsilon = self._step_epsilon(leaf, step_delta) if stated is None else stated[0]
@@ -114,14 +114,14 @@ class StepwiseAccountant(Accountant):
 
 
 class SharedDelta(NamedTuple):
-    """The parts of a delta for each step and for their composition."""
+    """Parts of a delta for each step and for composition."""
 
     step: float
     composition: float
 
 
 def share(delta: float, choosing: int, split: float) -> SharedDelta:
-    """Share a delta, rounded down: ``split`` for composition, the rest for the releases."""
+    """Share a delta, rounded down; ``split`` is for composition."""
     if choosing == 0:
         return SharedDelta(0.0, delta * _ROUND_DOWN)
     return SharedDelta((1.0 - split) * delta / choosing * _ROUND_DOWN, split * delta * _ROUND_DOWN)

@@ -194,7 +194,7 @@ def _largest_rate(target: Target, least: Training) -> float:
 
 
 def _describe_one_step(target: Target, step: Training) -> str:
-    """Describe the cost of one step, and the noise or rate that meets the target."""
+    """Describe the cost of one step, and remedies."""
     remedies, rate = _find_noise(target, step), step.sample_rate
     make_event, smaller = step.vary("sample_rate"), None
     if target.supports(make_event(0.5 * rate)):
@@ -208,7 +208,7 @@ def _describe_one_step(target: Target, step: Training) -> str:
 
 
 def _describe_least_rate(target: Target, least: Training) -> str:
-    """Describe the cost of the least sampling, and the noise that meets the target."""
+    """Describe the cost of the least sampling, and a remedy."""
     return (
         f"no sample_rate down to {least.sample_rate!r} meets {target} with noise_multiplier="
         f"{least.noise_multiplier!r} and steps={least.steps!r}: "
@@ -217,7 +217,7 @@ def _describe_least_rate(target: Target, least: Training) -> str:
 
 
 def _find_noise(target: Target, training: Training) -> list[str]:
-    """Name a noise multiplier that meets the target, if there is one."""
+    """Name a noise multiplier that meets the target, if any."""
     make_event = training.vary("noise_multiplier")
     try:
         noise = target.shorten(make_event, least_noise(target, make_event), up=True)

@@ -44,7 +44,7 @@ class Training(NamedTuple):
         return dpsgd_event(*self[:3], sampling=self.sampling)
 
     def vary(self, name: str) -> Callable[[float], Event]:
-        """Return the function from one of the numbers to the event of the entire plan."""
+        """Return the function from one number to the event."""
         return lambda value: self._replace(**{name: value}).event()  # type: ignore[arg-type]
 
 
@@ -188,9 +188,9 @@ def least_noise(
     bracket: tuple[float, float] = NOISE_RANGE,
     initial: float | None = None,
 ) -> float:
-    """Return the smallest noise parameter in a bracket that meets a target.
+    """Return the smallest noise parameter that meets a target.
 
-    The search starts at ``initial`` or at a guess by the central limit theorem.
+    The search starts at ``initial`` or at the central limit's guess.
     """
     smallest, largest = bracket
     somewhere = min(max(initial or 1.0, smallest), largest)
@@ -213,9 +213,9 @@ def dearest_plan(
     *,
     there: bool = False,
 ) -> float | None:
-    """Return the parameter whose plan costs most within a target; None if no plan meets it.
+    """Return the parameter of the most expensive plan within a target, or None.
 
-    The search starts at ``somewhere`` if ``there``, else at a guess by the central limit theorem.
+    The search starts at ``somewhere`` if ``there``, else at the central limit's guess.
     """
     start = somewhere if there else guess(make_event, target, axis, somewhere)
     return dearest_affordable(
@@ -305,13 +305,13 @@ def _check(epsilon: float, delta: float, sample_rate: float, steps: int, mean_te
 
 
 def _composed(step_epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
-    """Return epsilon of the composition of ``steps`` pure-DP steps at ``delta_prime``."""
+    """Return epsilon of ``steps`` pure-DP steps at ``delta_prime``."""
     spread = step_epsilon * math.sqrt(-2.0 * steps * math.log(delta_prime))
     return spread + steps * mean_loss(step_epsilon, mean_term)
 
 
 def _step_epsilon(epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
-    """Return the largest epsilon per step, rounded down, that composes to at most ``epsilon``."""
+    """Return the largest epsilon per step within ``epsilon``, rounded down."""
     # Composition is convex in the step's epsilon and at least linear, which brackets the root.
     high = epsilon / math.sqrt(-2.0 * steps * math.log(delta_prime))
     low, _ = narrow_bracket(
@@ -323,7 +323,7 @@ def _step_epsilon(epsilon: float, steps: int, delta_prime: float, mean_term: str
 def _step_mu(
     epsilon: float, delta: float, rate: float, steps: int, mean_term: str, split: float
 ) -> float:
-    """Return sensitivity over noise scale of one step, for a given share of delta."""
+    """Return sensitivity over noise scale of a step, for a share of delta."""
     step_epsilon = _step_epsilon(epsilon, steps, split * delta, mean_term)
     step_delta = min((1.0 - split) * delta / (steps * rate), _LARGEST_STEP_DELTA)
     if step_epsilon <= 0.0 or step_delta <= 0.0:
@@ -338,7 +338,7 @@ def _step_mu(
 
 
 def _best_mu(epsilon: float, delta: float, rate: float, steps: int, mean_term: str) -> float:
-    """Maximise `_step_mu` over the share of delta, by golden section on its log-odds."""
+    """Maximise `_step_mu` over the share of delta."""
 
     def value(log_odds: float) -> float:
         share = 1.0 / (1.0 + math.exp(-log_odds))

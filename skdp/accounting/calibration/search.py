@@ -30,10 +30,7 @@ _EVALUATIONS = 200  # in all, about
 
 @dataclass(frozen=True)
 class Axis:
-    """Range of a positive parameter, with both ends, along which the cost rises.
-
-    The cost rises from ``cheapest`` to ``dearest``, whichever is the larger number.
-    """
+    """Range of a positive parameter whose cost rises to ``dearest``."""
 
     cheapest: float
     dearest: float
@@ -48,7 +45,7 @@ class Axis:
         return self._sign * math.log(parameter)
 
     def parameter(self, coordinate: float) -> float:
-        """Return the valid parameter at, or just on the cheap side of, a coordinate."""
+        """Return the valid parameter at, or just below the cost of, a coordinate."""
         value = math.exp(min(self._sign * coordinate, 700.0))
         low, high = sorted((self.cheapest, self.dearest))
         if value <= low * (1.0 + _ROUNDING):
@@ -72,7 +69,7 @@ class _Search:
         self.exceeds: float | None = None
 
     def affords(self, parameter: float) -> bool:
-        """Return whether a parameter is affordable, and store it for its side."""
+        """Return whether a parameter is affordable, and store it."""
         if parameter not in self.known:
             self.known[parameter] = value = self.cost(parameter)
             for other, known in self.known.items():
@@ -86,7 +83,7 @@ class _Search:
         return self.known[parameter] <= self.target
 
     def missing(self, coordinate: float) -> float:
-        """Return the logarithm of the cost over the aim; 0 if the search is over."""
+        """Return the log of cost over aim; 0 if the search is over."""
         parameter = self.axis.parameter(coordinate)
         self.affords(parameter)
         value, self.places[parameter] = self.known[parameter], coordinate
@@ -98,7 +95,7 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether the target is met closely, or no dearer (or cheaper) parameter is left."""
+        """Whether the target is met closely, or no parameter is left."""
         if self.fits is None:
             return self.exceeds == self.axis.cheapest
         window = _FINE if len(self.known) < _PATIENCE else _TOLERANCE
@@ -108,7 +105,7 @@ class _Search:
         return near or beside or self.fits == self.axis.dearest
 
     def bracket(self, x: float) -> None:
-        """Move from a coordinate to where the cost is expected to meet the aim, and beyond."""
+        """Move from a coordinate until both sides of the aim are known."""
         leap, creep, slope = _LEAP, _CREEP, 1.0
         before: tuple[float, float] | None = None
         while (y := self.missing(x)) != 0.0 and (self.fits is None or self.exceeds is None):
@@ -121,7 +118,7 @@ class _Search:
             leap, creep = 2.0 * leap, 10.0 * creep
 
     def close(self) -> None:
-        """Narrow the bracket until the search is over, or the cost jumps."""
+        """Narrow the bracket to the aim or to a jump."""
         from scipy.optimize import brentq
 
         assert self.fits is not None and self.exceeds is not None
@@ -136,10 +133,7 @@ class _Search:
 def dearest_affordable(
     cost: Callable[[float], float], target: float, axis: Axis, start: float
 ) -> float | None:
-    """Return the parameter with the largest cost of at most ``target > 0``, or None.
-
-    Its cost was evaluated, and is as near to the target as for `calibrate_event`.
-    """
+    """Return the parameter with the largest cost within ``target > 0``, or None."""
     # Where costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
     search.bracket(axis.coordinate(start))
@@ -191,7 +185,7 @@ def round_soundly(value: float, *, up: bool) -> float:
 
 @dataclass(frozen=True)
 class Target:
-    """An epsilon in nats at a delta, and the accountant whose bound must meet it."""
+    """An epsilon at a delta, and the accountant that must meet it."""
 
     epsilon: float
     delta: float
@@ -210,7 +204,7 @@ class Target:
     def above_zero(
         cls, epsilon: float, delta: float, adjacency: Adjacency, accountant: str | type[Accountant]
     ) -> Target:
-        """Return a target for Gaussian noise, which no plan meets at delta zero."""
+        """Return a target for Gaussian noise, with a positive delta."""
         if check_real("delta", delta) == 0:
             raise ValueError("delta must lie in the open interval (0, 1), got 0.")
         return cls(epsilon, delta, adjacency, accountant)
@@ -219,11 +213,11 @@ class Target:
         return f"epsilon={self.epsilon!r} at delta={self.delta!r}"
 
     def supports(self, event: Event) -> bool:
-        """Return whether the accountant has a bound for the event."""
+        """Return whether the accountant supports the event."""
         return resolve_accountant(self.accountant)(self.adjacency).supports(event)
 
     def account(self, event: Event) -> Accountant:
-        """Return an accountant of the event; refuse one without guarantees."""
+        """Return an accountant of the event, with guarantees."""
         cls = resolve_accountant(self.accountant)
         accountant = cls(self.adjacency).compose(event)
         if not accountant.is_differential_privacy:
@@ -247,12 +241,12 @@ class Target:
         return self.spent(event) <= self.epsilon
 
     def shorten(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
-        """Round a parameter to few digits if that still meets the target."""
+        """Round a parameter if it still meets the target."""
         short = round_soundly(value, up=up)
         return short if self.affords(make_event(short)) else value
 
     def name_nearest(self, event: Event) -> str:
-        """Name the nearest targets, rounded up, that the cheapest possible plan meets."""
+        """Name the nearest targets that the cheapest plan meets."""
         accountant = self.account(event)
         found = []
         epsilon = accountant.epsilon(self.delta).upper
@@ -273,10 +267,9 @@ _FEW = 10  # releases whose epsilons rather add up
 
 
 def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
-    """Estimate the Gaussian shift of a plan, and an epsilon in addition; no bound.
+    """Estimate the Gaussian shift of a plan, and an additional epsilon; no bound.
 
-    The plan counts as losses of variance ``s^2`` in their limit (Dong, Roth and Su, 2022, Theorem
-    3.4).
+    Losses are taken in their limit (Dong, Roth and Su, 2022, Theorem 3.4).
     """
     squares = [0.0]
     epsilon = 0.0
@@ -294,7 +287,7 @@ def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
 
 
 def _variance(leaf: Event, adjacency: Adjacency) -> float:
-    """Return roughly the variance of one Gaussian release's privacy loss."""
+    """Estimate the variance of a Gaussian release's loss."""
     card = analysis_of(leaf, adjacency)
     mu, pair, moments = card.mu(), card.mixture(), card.log_moments()
     if mu is not None:
@@ -308,7 +301,7 @@ def _variance(leaf: Event, adjacency: Adjacency) -> float:
 def guess(
     make_event: Callable[[float], Event], target: Target, axis: Axis, initial: float
 ) -> float:
-    """Guess the parameter that meets a target; ``initial`` if nothing is known."""
+    """Guess the parameter that meets a target; else ``initial``."""
     mu, epsilon = estimate(make_event(initial), target.adjacency)
     if mu == 0.0 or target.delta == 0.0:
         return initial

@@ -206,9 +206,9 @@ def _check_events(event: ComposedEvent | OneOfEvent) -> None:
 
 
 def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
-    """Return the leaves of compositions and repetitions with their counts.
+    """Return the leaves of an event (no compositions, no repetitions), with counts.
 
-    A leaf is an event that is neither. Equal leaves are merged, as order does not affect the cost.
+    Equal leaves are merged, as order does not affect the cost.
     """
     counts: dict[Event, int] = {}
     stack = [(event, count)]
@@ -227,7 +227,7 @@ def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
 
 
 def change_leaves(event: Event, change: Callable[[Event], Event | None]) -> Event | None:
-    """Replace all leaves of a composition; None if a replacement is None."""
+    """Replace all leaves; None if a replacement is None."""
     if type(event) is RepeatedEvent:
         inner = change_leaves(event.event, change)
         return None if inner is None else RepeatedEvent(inner, event.count)

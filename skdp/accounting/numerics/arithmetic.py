@@ -25,7 +25,7 @@ def read_decimal(number: float) -> Fraction:
 
 
 def round_up(amount: Fraction) -> Fraction:
-    """Return a dyadic fraction that is at least as large, and short in sums."""
+    """Return a larger dyadic fraction, short in sums."""
     numerator, denominator = amount.numerator, amount.denominator
     shift = _BITS - (numerator.bit_length() - denominator.bit_length())
     if numerator.bit_length() <= _BITS and denominator & (denominator - 1) == 0:
@@ -36,7 +36,7 @@ def round_up(amount: Fraction) -> Fraction:
 
 
 def float_up(amount: Fraction) -> float:
-    """Return the least float that is at least a non-negative amount."""
+    """Return a non-negative amount as a float, rounded up."""
     try:
         nearest = float(amount)
     except OverflowError:
@@ -45,7 +45,7 @@ def float_up(amount: Fraction) -> float:
 
 
 def decimal_up(amount: Fraction) -> float:
-    """Return a float near an amount whose decimal notation is at least the amount."""
+    """Return a float whose decimal notation is at least an amount."""
     number = float_up(amount)
     while math.isfinite(number) and read_decimal(number) < amount:
         number = math.nextafter(number, math.inf)
@@ -53,9 +53,9 @@ def decimal_up(amount: Fraction) -> float:
 
 
 def log_mixture(rate: float, log_ratio: float | Array) -> Array:
-    """Return ``log(1 - rate + rate e^log_ratio)`` to a few units of rounding.
+    """Return ``log(1 - rate + rate e^log_ratio)`` to a few roundings.
 
-    Rates above 1, and log ratios of at least 0, give the inverse function.
+    Rates above 1, for log ratios of at least 0, give the inverse function.
     """
     ratio = np.asarray(log_ratio, dtype=np.float64)
     if rate == 1.0:
@@ -75,7 +75,7 @@ def log_rest(probability: float) -> float:
 
 
 def power(gap: float, exponent: int) -> tuple[float, float]:
-    """Return ``c^k`` and ``1 - c^k`` for ``c = 1 - gap``, both without cancellation."""
+    """Return ``c^k`` and ``1 - c^k`` for ``c = 1 - gap``."""
     if gap == 0.0 or exponent == 0:
         return 1.0, 0.0
     if gap >= 1.0:
@@ -92,8 +92,7 @@ def sum_of_powers(gap: float, count: int) -> float:
 def squeeze(gap: float, count: int) -> float:
     """Return ``1 / (1 + c^2 + ... + c^(2 count - 2))`` for ``c = 1 - gap``.
 
-    It is the squared Gaussian-DP parameter of hiding a distance of 1, left at the end of `count`
-    contracting steps, by their unit noise.
+    The squared Gaussian-DP parameter of hiding a distance of 1 by `count` contracting steps.
     """
     return 1.0 / count if gap == 0.0 else gap * (2.0 - gap) / power(gap, 2 * count)[1]
 
@@ -104,7 +103,7 @@ _NEWTON_STEPS = 2  # from double precision
 
 @lru_cache(maxsize=8)
 def gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights of a Gauss-Legendre rule of even length on [-1, 1].
+    """Return an accurate Gauss-Legendre rule of even length on [-1, 1].
 
     NumPy's weights are off by thousands of units in the last place.
     """
@@ -126,7 +125,7 @@ def gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 @lru_cache(maxsize=8)
 def unit_gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the nodes and weights of the rule on [0, 1]."""
+    """Return the rule on [0, 1]."""
     nodes, weights = gauss_legendre(count)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
@@ -151,9 +150,9 @@ def narrow_bracket(
     rtol: float = _EPSILON,
     xtol: float = 1e-300,
 ) -> tuple[float, float]:
-    """Return close points between which a function turns from positive to at most zero.
+    """Return close points where a function turns from positive to at most zero.
 
-    The signs at ``low`` and ``high`` are assumed; other ends were evaluated and are not NaN.
+    Signs at ``low`` and ``high`` are assumed; other ends were evaluated.
     """
     from scipy.optimize import brentq
 
@@ -174,7 +173,7 @@ def narrow_bracket(
 
 
 def refuse_nan(value: float) -> float:
-    """Return a number; raise FloatingPointError for NaN, which is on neither side of a bound."""
+    """Return a number; raise FloatingPointError for NaN."""
     if math.isnan(value):
         raise FloatingPointError("A bound could not be evaluated: it is not a number.")
     return value
@@ -183,9 +182,9 @@ def refuse_nan(value: float) -> float:
 def golden_section(
     function: Callable[[float], float], left: float, right: float, iterations: int
 ) -> tuple[float, float]:
-    """Return the best point and value of a function that falls and then rises.
+    """Return the best point and value of a function that falls, then rises.
 
-    It may be infinite where it is large. The interval shrinks by 0.618 per iteration.
+    It may be infinite where large. The interval shrinks by 0.618 per iteration.
     """
     inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
     values = [function(inner[0]), function(inner[1])]
@@ -209,7 +208,7 @@ def minimise(
 ) -> float:
     """Return the least value on an increasing grid and near its best point.
 
-    The scan stops after three rises in a row, or when values become infinite again.
+    The scan stops after three rises, or when values are infinite again.
     """
     values: list[float] = []
     for x in grid:
@@ -226,10 +225,7 @@ def minimise(
 
 
 def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
-    """Return the smallest delta, up to rounding, with a bound on epsilon; 1 if there is none.
-
-    The bound was evaluated there, and does not rise with delta.
-    """
+    """Return the smallest delta, up to rounding, for a bound on epsilon, or 1."""
     if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
         return math.exp(_SMALLEST)
     return math.exp(

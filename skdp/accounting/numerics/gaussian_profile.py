@@ -29,7 +29,7 @@ _FAR = 1e150  # deviations, whose squares would overflow
 
 
 def _log_mills_difference(x: float, mu: float) -> float:
-    """Return log(R(x) - R(x + mu)) by quadrature of a positive integrand."""
+    """Return log(R(x) - R(x + mu)) by quadrature."""
     upper = 90.0 / (x + math.sqrt(x * x + 90.0))  # where the exponent has reached -45
     nodes, weights = unit_gauss_legendre(64)
     u = upper * nodes
@@ -43,7 +43,7 @@ def log_delta(mu: float, epsilon: float) -> float:
 
 
 def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return log delta and a bound on its error, including that of a rounded ``mu``."""
+    """Return log delta and an error bound that includes rounding of ``mu``."""
     if mu <= 0.0 or epsilon == math.inf:
         return -math.inf, 0.0
     if mu == math.inf:
@@ -74,15 +74,15 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def delta(mu: float, epsilon: float) -> float:
-    """Return an upper bound on ``delta(epsilon; mu)``, tight to 1e-9 relative if normal.
+    """Bound ``delta(epsilon; mu)`` from above, to 1e-9 relative if normal.
 
-    It is positive when ``mu > 0``, as is the true value.
+    Positive if ``mu > 0``, as is the true value.
     """
     return delta_bounds(mu, epsilon)[1]
 
 
 def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return lower and upper bounds on ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
+    """Bound ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
     if mu <= 0.0:
         return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
@@ -93,14 +93,14 @@ def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def epsilon(mu: float, delta: float) -> float:
-    """Return an upper bound on the smallest epsilon with ``delta(epsilon; mu) <= delta``."""
+    """Bound the smallest epsilon for a delta from above."""
     return epsilon_bounds(mu, delta)[1]
 
 
 def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
-    """Return lower and upper bounds on the smallest ``epsilon`` that meets ``delta < 1``.
+    """Bound the smallest ``epsilon`` for ``delta < 1``.
 
-    Both are infinite when ``delta`` is zero and ``mu`` is not.
+    Both bounds are infinite if ``delta`` is zero and ``mu`` is not.
     """
     if mu <= 0.0:
         return 0.0, 0.0
@@ -136,9 +136,9 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
 
 
 def mu(epsilon: float, delta: float) -> float:
-    """Return a lower bound on the largest mu with ``delta(epsilon; mu) <= delta`` in (0, 1).
+    """Return a lower bound on the largest mu for a delta in (0, 1).
 
-    Noise of standard deviation ``sensitivity / mu`` meets the target. Tight to 1e-9 relative.
+    Noise of scale ``sensitivity / mu`` meets the target. Tight to 1e-9 relative.
     """
     target = math.log(delta)
     spread = math.sqrt(-2.0 * target)
@@ -154,5 +154,5 @@ def mu(epsilon: float, delta: float) -> float:
 
 
 def sigma(epsilon: float, delta: float) -> float:
-    """Return an upper bound on the smallest noise scale, in units of the sensitivity."""
+    """Return an upper bound on the smallest noise scale per sensitivity."""
     return 1.0 / mu(epsilon, delta)

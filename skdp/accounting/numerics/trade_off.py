@@ -27,25 +27,25 @@ LARGEST_EPSILON = 500.0  # e^epsilon must stay a number
 
 
 def profile_grid(epsilon: Callable[[float], float]) -> Array:
-    """Return epsilons that cover a profile, given as epsilon at a delta."""
+    """Return epsilons that cover a profile."""
     last = epsilon(0.0)
     last = min(last if math.isfinite(last) else epsilon(_LAST_DELTA), LARGEST_EPSILON)
     return np.linspace(0.0, max(last, 1e-6), _N_EPSILONS)
 
 
 def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
-    """Return a lower bound on a trade-off function: the guarantee of the release.
+    """Bound a trade-off function from below: the guarantee.
 
-    `upper` bounds delta at `epsilons`, in nats. Returns miss rates at false-alarm rates `alphas`.
+    `upper` bounds delta at `epsilons`, in nats. Returns miss rates at `alphas`.
     """
     found = _supremum(np.exp(epsilons), np.asarray(upper), alphas)
     return np.maximum(found - _ROUNDING, 0.0)
 
 
 def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
-    """Return an upper bound on a trade-off function, which some test attains or improves.
+    """Bound a trade-off function from above: some test does as well.
 
-    Delta is bounded at `epsilons`, increasing from 0. Returns miss rates at rates `alphas`.
+    Delta is bounded at `epsilons`, increasing from 0. Returns miss rates at `alphas`.
     """
     gamma, low = np.exp(epsilons), np.asarray(lower)
     # Slopes of lines that stay below the graph to the right of each point, and to the left.

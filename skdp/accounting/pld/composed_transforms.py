@@ -21,7 +21,7 @@ _ROUNDING = 1e-12  # relative error of the mass outside the moments, generously
 
 
 class ComposedLoss:
-    """The moments of composed losses with counts, and of Gaussian ones of total shift mu."""
+    """Moments of composed losses, and of Gaussian ones of shift mu."""
 
     def __init__(self, pairs: Sequence[tuple[Transformable, int]], mu: float = 0.0) -> None:
         self.pairs = list(pairs)
@@ -41,9 +41,9 @@ class ComposedLoss:
         return min((pair.largest_tilt for pair, _ in self.pairs), default=math.inf)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return estimates of the log moment and its first two derivatives at ``theta >= 0``.
+        """Estimate the log moment and two derivatives at ``theta >= 0``.
 
-        They are not finite if the moment overflows.
+        Not finite if the moment overflows.
         """
         square = self.mu * self.mu
         total = np.array([0.5 * theta * (theta + 1.0), theta + 0.5, 1.0]) * square
@@ -52,10 +52,9 @@ class ComposedLoss:
         return float(total[0]), float(total[1]), float(total[2])
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return ``Lambda(z)``, for a common real part, and bounds on the error.
+        """Return ``Lambda(z)``, for a common real part, and error bounds.
 
-        If a bound is infinite, the real part is an upper bound and the imaginary part is
-        meaningless.
+        If infinite, only the real part is meaningful: an upper bound.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
@@ -74,13 +73,13 @@ class ComposedLoss:
         return values, np.where(unknown, math.inf, errors)
 
     def log_moment(self, theta: float) -> float:
-        """Return an upper bound on ``Lambda`` at a positive argument; infinite if none is known."""
+        """Bound ``Lambda`` at a positive argument, perhaps infinite."""
         values, errors = self.log_transform(np.array([theta + 0j]))
         bound = float(values[0].real + errors[0])
         return bound if math.isfinite(bound) else math.inf
 
     def log_decay(self, theta: float, frequency: float) -> float:
-        """Bound the fall of the modulus at all frequencies from a given one on; at most 0."""
+        """Bound the fall of the modulus from a frequency on; at most 0."""
         parts = (count * pair.decay(theta, frequency) for pair, count in self.pairs)
         fall = math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
         return fall * (1.0 - 8.0 * UNIT_ROUNDOFF)
@@ -88,9 +87,9 @@ class ComposedLoss:
 
 @dataclass(frozen=True)
 class Saddle:
-    """A tilt ``theta`` for the integration, and the composition there.
+    """A tilt ``theta``, and the tilted loss's moments.
 
-    Moments are those of the tilted loss; ``log_delta`` is the estimated profile at ``epsilon``.
+    ``log_delta`` is the estimated profile at ``epsilon``.
     """
 
     theta: float
@@ -116,9 +115,9 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
 def find_saddle(
     loss: ComposedLoss, *, log_delta: float | None = None, epsilon: float | None = None
 ) -> Saddle | None:
-    """Find the tilt for either a target delta or a target epsilon.
+    """Find the tilt for a target delta or epsilon.
 
-    None if moments overflow before the target is reached.
+    None if moments overflow first.
     """
     start = _describe(loss, 0.0)
     if start is None:
@@ -160,7 +159,7 @@ def find_saddle(
 
 
 def _following(theta: float, step: float, low: float, high: float) -> float:
-    """Return the next tilt: Newton's, if it is inside the bracket and not too far."""
+    """Return Newton's next tilt, inside the bracket."""
     following = min(max(theta + step, theta / 8.0), 8.0 * theta)
     margin = 0.01 * (high - low) if high < math.inf else 0.0
     if step != 0.0 and low + margin < following < high - margin:
@@ -176,10 +175,7 @@ _LARGE_EXPONENT, _LARGEST_EXPONENT = 500.0, 1e6
 
 
 class AtomsLoss:
-    """Losses with their probabilities, and that of an infinite loss.
-
-    Each probability may have a relative error of ``doubt``.
-    """
+    """Losses with probabilities, each with a relative error of ``doubt``."""
 
     cut_mass = 0.0
 
@@ -206,7 +202,7 @@ class AtomsLoss:
         return values + scale, errors + 4.0 * UNIT_ROUNDOFF * abs(scale)
 
     def _tilted(self, theta: float, scale: float) -> TiltedNodes:
-        """Tilt the list, divided by e^scale; losses may have some roundings of the largest."""
+        """Tilt the list, divided by e^scale."""
         exponents = theta * self.losses - scale
         weights, grown = self.masses * np.exp(exponents), self.masses * np.expm1(exponents)
         excess = float(np.sum(grown)) + (math.fsum(self.masses) - 1.0)

@@ -34,9 +34,9 @@ _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7,
 
 
 class Rule(NamedTuple):
-    """Points up to ``displacement``, logarithms of weights times the normal density, and an error.
+    """Points up to ``displacement``, log weights with the normal density, and an error.
 
-    The error is absolute, for an integrand whose modulus integrates to about one.
+    The error is absolute, for a modulus that integrates to about one.
     """
 
     points: Array
@@ -46,10 +46,9 @@ class Rule(NamedTuple):
 
 
 class Landscape(NamedTuple):
-    """The region where a tilted density matters, from bounds on its logarithm on coarse cells.
+    """Region where a tilted density matters, from bounds on coarse cells.
 
-    ``peaks`` are these bounds, ``left`` and ``right`` the ends of the cells; only the range from
-    ``low`` to ``high`` matters.
+    ``peaks`` bound its logarithm on cells from ``left`` to ``right``; ``low`` to ``high`` matters.
     """
 
     left: Array
@@ -62,8 +61,7 @@ class Landscape(NamedTuple):
 def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> Landscape:
     """Bound the tilted density, and find where it exceeds e^-digits.
 
-    Beyond the cells it stays below that at any admissible distance from the real line, where it has
-    the factor ``e^(frequency |arg M|)``.
+    This includes its factor ``e^(frequency |arg M|)`` off the real line.
     """
     rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     reach = math.sqrt(2.0 * digits)
@@ -141,7 +139,7 @@ def _steepness(rate: float, mu: float, x: Array) -> Array:
 def panel_rule(
     mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
 ) -> Rule | None:
-    """Return Gauss-Legendre panels on the range that matters, if not too many.
+    """Return Gauss-Legendre panels, if not too many.
 
     Their error is below about ``5 e^-digits``.
     """
@@ -173,7 +171,7 @@ def panel_rule(
 def _panel_errors(
     mixture: Mixture, theta: float, frequency: float, centres: Array, halves: Array, ellipse: float
 ) -> Array:
-    """Bound the error of each panel by the integrand's modulus on an ellipse around it."""
+    """Bound each panel's error by the modulus on an ellipse."""
     rate, mu = mixture.rate, mixture.mu
     reach = 0.5 * halves * (ellipse + 1.0 / ellipse)
     # Where the ellipse would come too near the zeros of M, the panel counts as too long.
@@ -210,7 +208,7 @@ _LARGEST_BLOCK = 4_000_000  # exponentials held at once
 
 
 def equidistant_sums(losses: Array, weights: Array, frequencies: Array) -> Complex:
-    """Sum ``weights (e^(i v losses) - 1)`` over equidistant frequencies by a product of matrices.
+    """Sum ``weights (e^(i v losses) - 1)`` over equidistant frequencies.
 
     With v = a + b, ``e^(iv) - 1`` is the product of both such terms, plus their sum.
     """
@@ -258,9 +256,9 @@ class TiltedNodes(NamedTuple):
 
 
 def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float) -> TiltedNodes:
-    """Return a quadrature rule for all frequencies up to the given one.
+    """Return a quadrature rule for all frequencies up to one.
 
-    Errors are below about ``e^-digits``; infinite if numbers overflow or rules are too long.
+    Errors are below about ``e^-digits``, or infinite.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
@@ -279,7 +277,7 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
 
 
 def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
-    """Weigh the losses at the nodes of a rule, and bound the rounding of their sums."""
+    """Weigh the losses at a rule's nodes, with rounding errors."""
     mu, x, power = mixture.mu, rule.points, 1.0 + theta
     weights = np.exp(rule.log_weights)
     branches, linear, constant, drift, ratio, steep = mixture.evaluate(theta, x, weights)
@@ -320,9 +318,9 @@ _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.i
 
 
 def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.complex128], Array]:
-    """Return log E[e^((theta + i u) L)] at equidistant u, and a bound on its error.
+    """Return log E[e^((theta + i u) L)] at equidistant u, and error bounds.
 
-    If the bound is infinite, the real part is an upper bound and the imaginary part is meaningless.
+    If infinite, only the real part is meaningful: an upper bound.
     """
     terms = len(frequencies) * len(nodes.losses)
     if not (math.isfinite(nodes.error + sum(nodes.rounding)) and terms <= _LARGEST_SUMS):
@@ -366,7 +364,7 @@ def log_with_error(
 
 
 class GaussianMixtureLoss:
-    """Transform of the loss of one release, perhaps without its largest losses."""
+    """Transform of a release's loss, perhaps without its largest losses."""
 
     failure = 0.0
 

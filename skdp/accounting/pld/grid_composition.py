@@ -67,7 +67,7 @@ class TiltedLoss:
         return self.log_moment + top + math.log(total)
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound on the divergence at an epsilon in nats."""
+        """Return an upper bound on the divergence."""
         peak = largest_contribution(self.tilt)
         # The second is Chernoff's bound, which needs no more than the moment.
         total = min(self._excess(epsilon) + self.missing * peak, (1.0 + self.missing) * peak)
@@ -75,7 +75,7 @@ class TiltedLoss:
         return min(1.0, self.infinite + max(value, sys.float_info.min))
 
     def delta_from_below(self, epsilon: float) -> float:
-        """Return a lower bound on the divergence at an epsilon in nats."""
+        """Return a lower bound on the divergence."""
         # No product below the smallest normal float has its digits.
         total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt) - _TINY
         value = self._value(total, epsilon, -1.0)
@@ -99,7 +99,7 @@ class TiltedLoss:
 
 
 def largest_contribution(tilt: float) -> float:
-    """Return the maximum of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``, for a tilt >= 0.
+    """Return the maximum of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``.
 
     A unit of tilted weight adds no more to delta.
     """
@@ -117,7 +117,7 @@ def _normalised(
     tilt: float,
     missing: float = 0.0,
 ) -> TiltedLoss:
-    """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
+    """Make the weights sum to one; missing weight can only shrink."""
     total = float(np.sum(weights))
     log_moment += math.log(total) + 16.0 * UNIT_ROUNDOFF
     missing = min(1.0, max(missing * max(1.0, 1.0 / total), _TINY))
@@ -127,10 +127,7 @@ def _normalised(
 def tilt_masses(
     indices: Indices, masses: Array, infinite: float, step: float, tilt: float
 ) -> TiltedLoss:
-    """Tilt a one-release distribution, with allowance for rounding errors of its masses.
-
-    Indices are losses in units of ``step``, masses their probabilities under P.
-    """
+    """Tilt masses under P at indices of ``step``, with rounding errors."""
     kept = masses > 0.0
     indices, masses = indices[kept], masses[kept]
     exponents = tilt * step * indices + np.log(masses)
@@ -141,7 +138,7 @@ def tilt_masses(
 
 
 def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -> TiltedLoss | None:
-    """Tilt a dominated distribution so that errors lower it; None without mass."""
+    """Tilt a dominated distribution, rounded down, or return None."""
     if not np.any(masses > 0.0):
         return None
     loss = tilt_masses(indices, masses, 0.0, step, tilt)
@@ -151,10 +148,10 @@ def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -
 
 
 class Neglected(NamedTuple):
-    """Exponents that bound the omissions of a window, and logarithms of the allowed amounts.
+    """Exponents for a window, and logarithms of allowed omissions.
 
-    ``log_infinite`` is for the probability under P above it, ``log_alias`` for the tilted weight on
-    either side. Any positive exponents are valid; good ones make the window short.
+    ``log_infinite`` is for P's probability above it, ``log_alias`` for tilted weight on either
+    side. Any positive exponents are valid.
     """
 
     exponents: WindowEstimate
@@ -167,7 +164,7 @@ Parts = Sequence[tuple[TiltedLoss, int]]
 
 
 def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
-    """Convolve distributions of equal step and tilt, each a number of times, for upper bounds."""
+    """Convolve distributions of equal step and tilt, for upper bounds."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
     log_kept = math.fsum(count * log_rest(loss.infinite) for loss, count in parts)
@@ -185,9 +182,9 @@ def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
 
 
 def compose_from_below(parts: Parts, failure: float, neglected: Neglected) -> TiltedLoss | None:
-    """Convolve dominated distributions; None if losses exceed the range of integers.
+    """Convolve dominated distributions, or return None.
 
-    ``failure`` is a lower bound on the probability of an infinite loss.
+    ``failure`` bounds the infinite probability from below.
     """
     window = place_window(parts, neglected)
     if window is None:
@@ -206,9 +203,9 @@ def compose_from_below(parts: Parts, failure: float, neglected: Neglected) -> Ti
 
 
 class Window(NamedTuple):
-    """Indices ``first`` to ``first + size - 1``, and bounds on the mass outside.
+    """Indices ``first`` to ``first + size - 1``, and bounds on the rest.
 
-    ``above`` bounds the probability under P above the window, ``below`` the tilted one below it.
+    ``above`` is for P's probability above, ``below`` for the tilted one below.
     """
 
     first: int
@@ -218,10 +215,7 @@ class Window(NamedTuple):
 
 
 def place_window(parts: Parts, neglected: Neglected) -> Window | None:
-    """Place the window of a composition by Chernoff bounds on the moments of its parts.
-
-    None if it exceeds the range of integers.
-    """
+    """Place a window by Chernoff bounds, or return None."""
     exponents, log_infinite, log_alias, largest_size = neglected
     step, tilt = parts[0][0].step, parts[0][0].tilt
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
@@ -259,7 +253,7 @@ def place_window(parts: Parts, neglected: Neglected) -> Window | None:
 
 
 def _outside(parts: Parts, exponents: WindowEstimate, window: Window) -> float:
-    """Bound the tilted weight of a composition on either side of a window."""
+    """Bound the tilted weight on either side of a window."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
     smallest, largest = _extreme_indices(parts)
@@ -303,13 +297,12 @@ def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tupl
 
 
 def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
-    """Return the convolved weights on the window, and a bound on the rounding error of each.
+    """Return the convolved weights on the window, and their rounding error.
 
-    The heaviest weight ``a`` of each part is put at index 0, where its transform is the constant
-    ``a``. The transform of the rest, of total weight ``r``, has an error of at most ``eta r``, with
-    about ``log2(size)`` operations on every path. The product's error is bounded by moduli with and
-    without these errors. The inverse transform adds ``eta`` times their sum. The atom at the sum of
-    the heaviest losses is split off in the same way, so errors scale with the few releases that
+    The heaviest weight of each part is put at index 0, and only the rest, of total weight ``r``,
+    has a rounding error: at most ``eta r`` per value of its transform. The product's error is
+    bounded by moduli with and without these errors; the inverse adds ``eta`` times their sum. The
+    heaviest atom of the result is also split off. Errors therefore scale with the releases that
     reveal something.
     """
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)

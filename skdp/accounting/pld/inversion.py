@@ -34,10 +34,9 @@ _SMALLEST = 1e-300  # upper bounds on delta are at least this
 
 
 class Inversion:
-    """The sum over frequencies for one tilt, for evaluation at any epsilon near it.
+    """Sum over frequencies for one tilt, for nearby epsilons.
 
-    ``eta`` is the width of the smoothing, ``log_neglected`` is for aliases and tail (Theorem 1,
-    Lemma 2).
+    ``eta`` is the smoothing, ``log_neglected`` for aliases and tail (Theorem 1, Lemma 2).
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class Inversion:
         self._log_step = math.log(step / math.pi)
 
     def _choose_period(self, log_target: float) -> float:
-        """Return a period with aliases below the target at the saddle's epsilon."""
+        """Return a period with small aliases."""
         saddle = self._saddle
         depth = saddle.log_moment - saddle.theta * saddle.epsilon - log_target
         # For a normal loss the best exponents are this far from the tilt.
@@ -115,7 +114,7 @@ class Inversion:
         return period
 
     def _choose_end(self, log_fall: float) -> tuple[float, float]:
-        """Return a frequency with a negligible sum beyond it, and the log of the fall."""
+        """Return a last frequency, and the log of the fall there."""
         saddle, eta = self._saddle, self.eta
         log_fall = max(log_fall, 5.0)
         largest = math.sqrt(2.0 * log_fall) / eta
@@ -129,7 +128,7 @@ class Inversion:
             frequency = min(frequency * min(max(1.05 * growth, 1.1), 4.0), largest)
 
     def sums(self, epsilon: float) -> tuple[float, float, float]:
-        """Return the smoothed profile, its slope and the bump, all over ``scale(epsilon)``."""
+        """Return smoothed profile, slope and bump over ``scale(epsilon)``."""
         angles = self._phases - self._frequencies * epsilon
         cosines = self._amplitudes * np.cos(angles)
         sines = self._amplitudes * np.sin(angles)
@@ -145,7 +144,7 @@ class Inversion:
         return self._log_step + self._log_scale - self.theta * epsilon
 
     def delta_bounds(self, epsilon: float) -> tuple[float, float]:
-        """Return lower and upper bounds on the profile at ``epsilon >= 0`` in nats, not clipped."""
+        """Bound the profile at ``epsilon >= 0`` in nats, not clipped."""
         value, _, bump = self.sums(epsilon)
         scale = math.exp(min(self.log_scale(epsilon), _LOG_LARGE))
         size = abs(self._log_scale) + abs(self.theta * epsilon) + 4.0
@@ -160,13 +159,13 @@ class Inversion:
         )
 
     def _tail(self, epsilon: float) -> float:
-        """Bound the terms beyond the last frequency, of the profile and of the bump."""
+        """Bound the terms beyond the last frequency."""
         size = 1.0 / self._last + self._excess * _HALF_WIDTH / self.eta
         exponent = self._log_scale + self._scale_error - self.theta * epsilon + self._log_tail
         return math.exp(min(exponent, _LOG_LARGE)) * size / math.pi
 
     def _alias(self, epsilon: float) -> float:
-        """Bound the aliases by Chernoff bounds at a larger and at a smaller exponent."""
+        """Bound the aliases by two Chernoff bounds."""
         total = 0.0
         for other, moment in self._aliases:
             distance = abs(other - self.theta) * self._period

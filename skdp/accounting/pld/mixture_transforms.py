@@ -46,9 +46,9 @@ class Integrand(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture(ABC):
-    """A sampled Gaussian pair with rate in (0, 1), without losses where x exceeds ``cut``.
+    """A sampled Gaussian pair with rate in (0, 1), cut where x exceeds ``cut``.
 
-    Losses of an addition are bounded and never dropped; symmetric pairs are cut on both sides.
+    Additions are never cut; symmetric pairs are cut on both sides.
     """
 
     rate: float
@@ -62,14 +62,14 @@ class Mixture(ABC):
 
     @abstractmethod
     def products(self, theta: float) -> list[list[Term]]:
-        """Return the factor of the density: a sum of products of powers of M."""
+        """Return the density's factor: a sum of products of powers of M."""
 
     @abstractmethod
     def evaluate(self, theta: float, x: Array, weights: Array) -> Integrand:
         """Evaluate the integrand."""
 
     def top(self, theta: float) -> float:
-        """Return a point beyond which the tilted density falls like a standard normal one."""
+        """Return a point beyond which the tilted density falls like a normal one."""
         return self.mu * (1.0 + theta)
 
     @property
@@ -219,7 +219,7 @@ _ROUNDING = 1e-11  # relative error of the sums, generously
 
 
 class _Cells(NamedTuple):
-    """A partition of the range, with heights of the contour and bounds on the mass outside."""
+    """Cells, heights of the contour, and bounds on the rest."""
 
     x: Array
     heights: Array
@@ -227,7 +227,7 @@ class _Cells(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Sums over cells: bounds on the tilted mass, its value on the contour, and its change."""
+    """Sums over cells: tilted mass (two bounds), on the contour, and change."""
 
     least: float
     most: float
@@ -266,7 +266,7 @@ def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -
 
 
 def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -> _Cells | None:
-    """Choose the range, its cells, and the height of the contour at each node."""
+    """Choose range, cells and heights of the contour."""
     rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     if mixture.half_line:
         start = 0.5 * mu
@@ -295,9 +295,9 @@ def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -
 
 
 def _left_of_falling(rate: float, mu: float, theta: float) -> float:
-    """Return where ``M^-theta`` times the normal density still rises by `reach` nats per unit.
+    """Return where ``M^-theta`` times the normal density rises by `reach` nats per unit.
 
-    Its logarithm has the slope ``-x - theta mu p``, which is larger to the left.
+    Its log slope, ``-x - theta mu p``, is larger to the left.
     """
 
     def exceed(x: float) -> float:
@@ -311,7 +311,7 @@ def _left_of_falling(rate: float, mu: float, theta: float) -> float:
 
 
 def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float) -> _Part:
-    """Bound the tilted mass, and the integral of the modulus, for one product of factors."""
+    """Bound tilted mass and modulus for one product of factors."""
     rate, mu = mixture.rate, mixture.mu
     x, heights, open_ends = cells
     widths = np.diff(x)
@@ -381,7 +381,7 @@ def _halves(rise: Array) -> tuple[Array, Array]:
 
 
 def _derivatives(mu: float, share: Array, highest: Array) -> tuple[tuple[Array, Array], Array]:
-    """Bound the second derivative of log M, on the line and up to a height, and the third there."""
+    """Bound two derivatives of log M, up to a height."""
     larger = np.maximum(share[1:], share[:-1])
     smaller = np.minimum(share[1:], share[:-1])
     spread = np.minimum(0.25, np.minimum(larger, 1.0 - smaller))
@@ -392,12 +392,12 @@ def _derivatives(mu: float, share: Array, highest: Array) -> tuple[tuple[Array, 
 
 
 def _share(rate: float, exponent: Array) -> Array:
-    """Return the shifted component's share of the mixture's density."""
+    """Return the shifted component's share."""
     return 1.0 / (1.0 + np.exp(np.minimum(math.log1p(-rate) - math.log(rate) - exponent, 700.0)))
 
 
 def _off_the_line(share: Array, angle: Array) -> tuple[Array, Array]:
-    """Return the change of log M off the line: real part and imaginary part."""
+    """Return the real and imaginary change of log M off the line."""
     # M(x + ib) / M(x) = 1 + share (e^(i angle) - 1).
     real, imaginary = -2.0 * share * np.sin(0.5 * angle) ** 2, share * np.sin(angle)
     change = 0.5 * np.log1p(np.maximum(real * (2.0 + real) + imaginary * imaginary, -1.0))

@@ -48,7 +48,7 @@ class DiscreteNoise(Noise):
 
 @card_of(DiscreteGaussianEvent)
 class DiscreteGaussian(DiscreteNoise):
-    """The pair is the noise and the noise shifted by the sensitivity."""
+    """The noise, and the noise shifted by the sensitivity."""
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -72,7 +72,7 @@ class DiscreteGaussian(DiscreteNoise):
 
 @card_of(DiscreteLaplaceEvent)
 class DiscreteLaplace(DiscreteNoise):
-    """The pair is the noise and the noise shifted by the sensitivity."""
+    """The noise, and the noise shifted by the sensitivity."""
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -80,7 +80,7 @@ class DiscreteLaplace(DiscreteNoise):
         return LogMoments(partial(discrete_laplace, self.event.sensitivity, shift))
 
     def pairs(self) -> DominatingPairs:
-        """Return the pair; a larger shift, or one in fewer steps of its size, reveals more."""
+        """Return the pair; larger shifts or fewer steps reveal more."""
         size = self.event.sensitivity
         merged = math.ceil(size / _MOST_STEPS)
         steps = math.ceil(size / merged)
@@ -97,7 +97,7 @@ class DiscreteLaplace(DiscreteNoise):
 
 
 def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:
-    """Return the log moment of noise shifted by ``shift`` scales in integer steps: a finite sum."""
+    """Return the log moment of a shift in integer steps: a finite sum."""
     # A larger shift, or one in fewer steps of the same total, reveals more.
     if shift > _LARGE:
         return (order - 1.0) * shift

@@ -44,14 +44,14 @@ _POINTS = 1500
 
 
 class Window(NamedTuple):
-    """Number of last steps, and the share of the noise variance that hides records."""
+    """Number of last steps, and the noise share that hides records."""
 
     steps: int
     share: float
 
 
 class SampledRun(NamedTuple):
-    """Numbers of a run on sampled batches; lengths are in units of the noise."""
+    """Numbers of a run on sampled batches, in units of the noise."""
 
     rate: float  # with which a record is in a batch
     radius: float  # that the changed record, relative to what is common, adds to the noisy gradient
@@ -64,7 +64,7 @@ class SampledRun(NamedTuple):
 
     @classmethod
     def from_event(cls, run: LastIterateEvent, adjacency: Adjacency) -> Self | None:
-        """Return the numbers of a run; None if no step need contract."""
+        """Return the numbers, or None if no step need contract."""
         step, gap, failure = run.step, run.contraction_gap, 0.0
         if isinstance(step, PoissonSampledEvent):
             most = _largest_batch(run)
@@ -90,13 +90,13 @@ class SampledRun(NamedTuple):
         )
 
     def squared_shift(self, steps: int) -> float:
-        """Return the squared Gaussian-DP parameter of closing the distance at the start."""
+        """Return the squared mu of closing the distance at the start."""
         apart = min(self.diameter, self.drift * sum_of_powers(self.gap, self.steps - steps))
         left = power(self.gap, steps)[0] * apart
         return left * left * squeeze(self.gap, steps)
 
     def event(self, window: Window) -> Event:
-        """Return releases that dominate the last iterate, failures excepted."""
+        """Return releases that dominate the last iterate."""
         hiding = GaussianEvent(math.sqrt(window.share) / self.radius / _ROUND_UP)
         # Under replace-one this stands for the antiparallel pair, also where the batch is a
         # uniform subset: the two runs are at different iterates, so that no sharper pair holds.
@@ -109,9 +109,9 @@ class SampledRun(NamedTuple):
     def candidates(
         self, *, delta: float | None = None, epsilon: float | None = None
     ) -> list[Window]:
-        """Return the windows that Renyi divergences favour at a delta or at an epsilon.
+        """Return windows that Renyi divergences favour.
 
-        There is at most one with little, middling and much of the noise hiding records.
+        At most one with little, middling and much of the noise hiding records.
         """
         if self.steps < 2:
             return []
@@ -139,7 +139,7 @@ class SampledRun(NamedTuple):
         return _log_moments(self.rate, self.radius / math.sqrt(share), self.one_sided)
 
     def neighbours(self, window: Window, factor: float) -> list[Window]:
-        """Return longer and shorter windows, and windows with more or less noise hiding records."""
+        """Return windows with other lengths, or other noise shares."""
         longest = self.steps - 1
         lengths = {min(max(round(window.steps * f), 1), longest) for f in (factor, 1.0 / factor)}
         odds = window.share / (1.0 - window.share)
@@ -151,7 +151,7 @@ class SampledRun(NamedTuple):
 
 
 def _largest_batch(run: LastIterateEvent) -> int | None:
-    """Return the largest Poisson batch at which a step contracts as the penalty allows."""
+    """Return the largest Poisson batch with a contracting step."""
     assert isinstance(run.step, PoissonSampledEvent) and run.dataset_size is not None
     convexity = run.strong_convexity
     if convexity >= 1.0:
@@ -166,7 +166,7 @@ def _largest_batch(run: LastIterateEvent) -> int | None:
 
 @lru_cache(maxsize=512)
 def _log_moments(rate: float, shift: float, one_sided: bool) -> Array:
-    """Return roughly ``log E_Q[(P/Q)^order]`` of a sampled Gaussian pair, at all orders."""
+    """Estimate ``log E_Q[(P/Q)^order]`` of a sampled Gaussian pair."""
     reach = np.sinh(np.linspace(0.0, math.asinh(2.0 * _ORDERS[-1] * shift + 12.0), _POINTS))
     x = np.concatenate([-reach[reach < shift + 12.0][:0:-1], reach])
     up, down = shift * x - 0.5 * shift**2, -shift * x - 0.5 * shift**2
@@ -182,7 +182,7 @@ def _log_moments(rate: float, shift: float, one_sided: bool) -> Array:
 
 @card_of(LastIterateEvent)
 class LastIterate(Analysis):
-    """Gaussian-DP if no step samples; otherwise bounded by some of its last steps."""
+    """Gaussian-DP without samples; otherwise bounded by some last steps."""
 
     event: LastIterateEvent
 
@@ -192,7 +192,7 @@ class LastIterate(Analysis):
         return shift if not shift else max(run_mu(self.event, shift), SMALLEST)
 
     def dominated_by(self) -> Domination:
-        """Return all steps, which determine the iterate, and windows of sampled runs."""
+        """Return all steps, and windows of sampled runs."""
         everything = RepeatedEvent(self.event.step, self.event.steps)
         if self.mu() is not None:
             return Domination(everything)
@@ -207,7 +207,7 @@ class LastIterate(Analysis):
 
 
 def run_mu(run: LastIterateEvent, shift: float) -> float:
-    """Return mu of a run without samples, from that of a step with the changed record."""
+    """Return mu of a run without samples."""
     if run.batches > 1:
         return _cyclic_mu(shift, -(-run.steps // run.batches), run.batches, run)
     return _full_batch_mu(shift, run)
@@ -239,7 +239,7 @@ def _from_the_start(gap: float, steps: int) -> float:
 
 
 def _real_window(shift: float, diameter: float, gap: float) -> float:
-    """Return the real window with the least bound of a projected run."""
+    """Return the best real window of a projected run."""
     if gap == 0.0:
         return diameter / shift
     # In q = c^j the bound is least at q = 1 - diameter * gap / shift, or at the longest window.

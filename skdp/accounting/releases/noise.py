@@ -44,11 +44,11 @@ from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 
 
 class Noise(Analysis, ABC):
-    """Noise relative to the largest change by one record; inside samples, to one contribution."""
+    """Noise per change by one record; in samples, per contribution."""
 
     @abstractmethod
     def of_two(self) -> Event:
-        """Return the release with half the noise; samples need it, so it is abstract."""
+        """Return the release with half the noise, which samples need."""
 
 
 class ContinuousNoise(Noise):
@@ -70,7 +70,7 @@ class ContinuousNoise(Noise):
 
 
 class OnSample(Analysis):
-    """A release on a sample; those on Poisson samples can be compared and changed."""
+    """A release on a sample."""
 
     event: PoissonSampledEvent | UniformSampledEvent
 
@@ -148,7 +148,7 @@ class LaplaceNoise(Analysis, ABC):
         """Return the largest loss."""
 
     def rho(self, read: Reading = Fraction) -> Divergence | None:
-        """Return that of pure noise; on a sample the largest loss would far overstate it."""
+        """Return the rho of pure noise, or None on a sample."""
         if self.laplace().kind != "laplace":
             return None
         return Divergence(laplace_rho(self.stated(read).epsilon), Fraction(0))
@@ -172,7 +172,7 @@ class LaplaceNoise(Analysis, ABC):
 
 @card_of(LaplaceEvent, NormExponentialEvent)
 class Laplace(LaplaceNoise, ContinuousNoise):
-    """Pure noise, which also covers vectors: see `LaplaceEvent`, `NormExponentialEvent`."""
+    """Pure noise, also for vectors: `LaplaceEvent`, `NormExponentialEvent`."""
 
     event: LaplaceEvent | NormExponentialEvent
 
@@ -219,7 +219,7 @@ class SampledLaplace(LaplaceNoise, OnSample):
 
 
 def pair_of_laplace(mixture: LaplaceMixture, direction: str) -> Pair | None:
-    """Return the pair that dominates a mixture; None if it releases nothing."""
+    """Return the pair that dominates a mixture, or None."""
     if mixture.shift == 0.0:
         return None
     rate, shift = max(mixture.rate, _LEAST), max(mixture.shift, _LEAST)
@@ -233,14 +233,14 @@ def pair_of_laplace(mixture: LaplaceMixture, direction: str) -> Pair | None:
 
 
 def bounded(shift: float) -> Pair | None:
-    """Return the pair of pure differential privacy if a shift is too large for a grid."""
+    """Return a pure-DP pair if a shift is too large for a grid."""
     if shift > _NO_NOISE:
         return RandomisedResponsePair(0.0, 1.0)
     return RandomisedResponsePair(shift) if shift > _LARGEST_SHIFT else None
 
 
 def largest_loss(kind: str, rate: float, loss: float) -> float:
-    """Return the largest loss on a sample, rounded up, from that of the release on it."""
+    """Return the largest loss on a sample, rounded up."""
     if rate == 0.0 or loss == 0.0:
         return 0.0
     largest, most = float(log_mixture(rate, loss)), loss
@@ -270,7 +270,7 @@ def _exponential_rest(shift: float) -> float:
 def laplace(shift: float, order: float) -> float:
     """Return the log moment in closed form.
 
-    It is convex in the shift and zero at zero, so it also covers shifts over several coordinates.
+    It is convex in the shift and zero at zero, so it covers shifts over several coordinates.
     """
     s = order - 0.5
     if s * shift > 1.0:
@@ -290,7 +290,7 @@ def laplace(shift: float, order: float) -> float:
 
 
 def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
-    """Return the log moment on Poisson samples by quadrature: the larger of both directions."""
+    """Return the larger log moment on Poisson samples, by quadrature."""
     shift = mixture.shift
     length = shift * max(1.0 / _WIDTH, 2.0 * order / _NATS)
     if length > _MOST_PANELS or order * shift > 600.0:
@@ -309,7 +309,7 @@ def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
 
 @lru_cache(maxsize=64)
 def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
-    """Return log likelihood ratios of the mixture and weights under the unshifted noise."""
+    """Return log ratios of the mixture and unshifted weights."""
     nodes, weights = unit_gauss_legendre(_POINTS)
     width = shift / panels
     u = (width * (np.arange(panels)[:, None] + nodes[None, :])).ravel()
@@ -322,7 +322,7 @@ def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
 
 
 def _excess(power: float, log_ratio: Array) -> Array:
-    """Return ``M^w - 1 - w (M - 1)``, not negative, with the mean of ``M^w - 1``."""
+    """Return ``M^w - 1 - w (M - 1)``, with the mean of ``M^w - 1``."""
     x = log_ratio
     coefficient, series, sums, high = x.copy(), np.zeros(len(x)), 0.0, 1.0
     for k in range(2, _TERMS + 2):

@@ -32,10 +32,10 @@ _LEAST = 1e-100  # rates and shifts below count as this, which can only raise a 
 
 
 class SampledGaussian(OnSample):
-    """A Gaussian on a sample; with all records, or none, it is a Gaussian release."""
+    """A Gaussian on a sample; Gaussian for all records or none."""
 
     def mixture(self) -> GaussianMixture | None:
-        """Return the mixture; None for a fixed size if the number of records is not public."""
+        """Return the mixture; None for fixed sizes under add-remove."""
         event = self.event
         multiplier: float = event.event.noise_multiplier  # type: ignore[attr-defined]
         if isinstance(event, PoissonSampledEvent):
@@ -47,14 +47,14 @@ class SampledGaussian(OnSample):
         return GaussianMixture("uniform-replace-one", rate, 2.0 / multiplier, multiplier)
 
     def mu(self) -> float | None:
-        """Return the Gaussian-DP parameter at the degenerate rates 0 and 1."""
+        """Return mu at the degenerate rates 0 and 1."""
         mixture = self.mixture()
         if mixture is None or 0.0 < mixture.rate < 1.0:
             return None
         return mixture.mu_of_all_rows if mixture.rate else 0.0
 
     def mu_squared(self) -> Fraction | None:
-        """Return the exact square of mu at the degenerate rates."""
+        """Return the exact square at the degenerate rates."""
         mixture, mu = self.mixture(), self.mu()
         if not mixture or not mu:
             return None if mu is None else Fraction(0)
@@ -68,7 +68,7 @@ class SampledGaussian(OnSample):
         return LogMoments(partial(log_moment, mixture), quick=_is_attained(mixture))
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the mixture against the mixture without the record, or with another one."""
+        """Return mixtures with the record, against without or with another."""
         mixture = self.mixture()
         if mixture is None:
             return None
@@ -89,7 +89,7 @@ class SampledGaussian(OnSample):
 
 
 def _is_attained(mixture: GaussianMixture) -> bool:
-    """Return whether the pair is that of the mixture, without clipping of extreme parameters."""
+    """Return whether no parameter of the pair is clipped."""
     return _LEAST <= mixture.mu <= _LARGEST_SHIFT and (mixture.rate >= _LEAST or not mixture.rate)
 
 
@@ -117,14 +117,14 @@ def _log_normal_density(x: Array) -> Array:
 
 
 def _log_ratio(rate: float, mu: float, x: Array) -> Array:
-    """Return ``log((1 - q) + q e^(mu x - mu^2/2))``, of the mixture to the unshifted density."""
+    """Return ``log((1 - q) + q e^(mu x - mu^2/2))``."""
     return np.logaddexp(math.log1p(-rate), math.log(rate) + (mu * x - 0.5 * mu * mu))
 
 
 def _log_integral(
     low: float, high: float, step: float, log_factor: Callable[[Array], Array]
 ) -> float:
-    """Return the logarithm of a Gaussian mean by the trapezoidal rule; infinite if out of reach."""
+    """Return the log of a Gaussian mean by the trapezoidal rule."""
     if (high - low) / step > _MAX_POINTS:
         return math.inf
     x = np.arange(low, high + step, step)
@@ -132,7 +132,7 @@ def _log_integral(
 
 
 def binomial_terms(rate: float, squared_mu: ArrayLike, order: int) -> Array:
-    """Return the log terms of the moment of an integer order, along the last axis."""
+    """Return the log terms of an integer order's moment, on the last axis."""
     k = np.arange(order + 1, dtype=np.float64)
     log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
     log_weights = log_binomial + (order - k) * math.log1p(-rate) + k * math.log(rate)

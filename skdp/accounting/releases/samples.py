@@ -66,7 +66,7 @@ _RAISED = 1e-11  # above the rounding of a sum of all masses
 
 @card_of(PoissonSampledEvent, UniformSampledEvent)
 def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: Adjacency) -> Analysis:
-    """Return the card of a sample: Gaussian or Laplace noise, or any other release."""
+    """Return the card of a sample."""
     if type(event.event) is GaussianEvent:
         return SampledGaussian(event, adjacency)
     if type(event.event) is LaplaceEvent and isinstance(event, PoissonSampledEvent):
@@ -75,7 +75,7 @@ def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: Adjacen
 
 
 class Sample(NamedTuple):
-    """Kind and rate of a sample, and the event whose profile between samples counts."""
+    """Kind, rate and event of a sample."""
 
     kind: str
     rate: float
@@ -87,7 +87,7 @@ class GeneralSample(OnSample):
     """A release on a sample, bounded by its profile on the sample."""
 
     def sample(self) -> Sample | None:
-        """Return the sample for the theorems; None if they do not apply."""
+        """Return the sample, or None if no theorem applies."""
         event = self.event
         if any(isinstance(part, LastIterateEvent) for part in _parts(event)):
             return None
@@ -112,7 +112,7 @@ class GeneralSample(OnSample):
         )
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
-        """Return the largest loss, if the release on the sample has one."""
+        """Return the largest loss, if there is one."""
         sample = self.sample()
         inner = math.inf if sample is None else largest_stated(sample.event, sample.adjacency)
         if sample is None or math.isinf(inner):
@@ -120,7 +120,7 @@ class GeneralSample(OnSample):
         return Guarantee(Fraction(largest_loss(sample.kind, sample.rate, inner)), Fraction(0))
 
     def rho(self, read: Reading = Fraction) -> None:
-        """Return None: the largest loss would far overstate the cost of a sample."""
+        """Return None: the largest loss would far overstate it."""
 
     def of_two(self) -> Event | None:
         """Return a Poisson sample itself: inner events are for single records."""
@@ -131,7 +131,7 @@ class GeneralSample(OnSample):
 
 
 def of_two_records(event: Event) -> Event:
-    """Convert noise relative to one record's contribution to that of two, outside samples."""
+    """Convert noise per contribution to noise per two, outside samples."""
     card = analysis_of(event, "add-remove")
     if isinstance(card, Noise):
         return card.of_two()
@@ -165,7 +165,7 @@ def _parts(event: Event) -> Iterator[Event]:
 
 
 def _sizes(event: Event) -> Iterator[int]:
-    """Yield the numbers of records behind samples of fixed size."""
+    """Yield the data set sizes of fixed-size samples."""
     if isinstance(event, UniformSampledEvent):
         yield event.dataset_size
         return
@@ -174,7 +174,7 @@ def _sizes(event: Event) -> Iterator[int]:
 
 
 class SampledPair(ListedPair):
-    """A pair with the given increasing losses, some of which are positive."""
+    """A pair with increasing losses, some of them positive."""
 
     def __init__(self, atoms: Atoms) -> None:
         self._list = atoms
@@ -196,7 +196,7 @@ class SampledPair(ListedPair):
 
 @lru_cache(maxsize=64)
 def sampled_pair(sample: Sample, direction: str | None) -> SampledPair | None:
-    """Return the pair that dominates a release on a sample; None if nothing is released."""
+    """Return the pair that dominates a release on a sample, or None."""
     curve = profile_curve(sample.event, sample.adjacency)
     equal = len(curve.values) > 0 and curve.values[0] == curve.epsilons[0] == 0.0
     if sample.rate == 0.0 or equal:
@@ -217,7 +217,7 @@ def sampled_pair(sample: Sample, direction: str | None) -> SampledPair | None:
 
 
 def _removed(inner: Atoms, rate: float) -> Atoms:
-    """Return the mixture of P and Q against Q (Theorem 1), beginning with outcomes of Q only."""
+    """Return the mixture of P and Q against Q (Theorem 1)."""
     alone = (1.0 - rate) * inner.infinite
     masses = (1.0 - rate) * inner.masses * np.exp(-inner.losses) + rate * inner.masses
     losses = log_mixture(rate, np.append(-math.inf, inner.losses))
@@ -225,13 +225,13 @@ def _removed(inner: Atoms, rate: float) -> Atoms:
 
 
 def _added(inner: Atoms, rate: float) -> Atoms:
-    """Return P against the mixture of P and Q, with Q for the record (Theorem 1)."""
+    """Return P against the mixture of P and Q (Theorem 1)."""
     losses = -log_mixture(rate, -np.append(inner.losses, math.inf))
     return _listed(losses, np.append(inner.masses, inner.infinite), 0.0)
 
 
 def _replaced(inner: Atoms, rate: float) -> Atoms:
-    """Return the mixtures of Q with two others with opposite ratios to Q (Theorem 3)."""
+    """Return mixtures of Q with opposite ratios (Theorem 3)."""
     falling, masses = inner.losses[::-1], inner.masses[::-1]
     # Ratios e^high fall and e^-low rise from left to right; steps end somewhat too far right.
     ends = np.cumsum(masses * np.exp(-falling)) * (1.0 + _RAISED)
@@ -269,7 +269,7 @@ _LEAST_SHIFT = 1e-4  # shifts below count as this one, which can only raise a bo
 
 @card_of(RandomAllocationEvent)
 class Allocation(Analysis):
-    """An epoch with Gaussian noise; other releases on its batches have no proved bound."""
+    """An epoch with Gaussian noise; other releases have no bound."""
 
     event: RandomAllocationEvent
 
@@ -278,7 +278,7 @@ class Allocation(Analysis):
         return inner.noise_multiplier if type(inner) is GaussianEvent else None
 
     def mu(self) -> float | None:
-        """Return the Gaussian-DP parameter if the only batch contains all records."""
+        """Return mu if there is one batch."""
         square = self.mu_squared()
         return None if square is None else math.sqrt(square)
 
@@ -301,7 +301,7 @@ class Allocation(Analysis):
         return DominatingPairs(lambda direction: _pair(mu, lots, direction), directed=True)
 
     def log_moments(self) -> LogMoments | None:
-        """Return the moments of the pairs, which are lists of losses."""
+        """Return the moments of the lists of losses."""
         pairs = self.pairs()
         if pairs is None or self.mu() is not None:
             return super().log_moments()
@@ -320,7 +320,7 @@ class Allocation(Analysis):
         return None if self._noise_multiplier() is None else self.event
 
     def covers(self, event: Any) -> bool:
-        """Compare noise and number of batches: more batches reveal less (section 1)."""
+        """Compare noise and batches: more batches reveal less (section 1)."""
         return event.lots >= self.event.lots and costs_no_more(event.event, self.event.event)
 
     def with_noise(self, factor: float) -> Event:
@@ -330,7 +330,7 @@ class Allocation(Analysis):
 
 @lru_cache(maxsize=64)
 def _bounds(mu: float, lots: int) -> dict[str, tuple[Array, Array]]:
-    """Return bounds on the profiles of removal and addition, equal at epsilon = 0."""
+    """Return bounds on both profiles, equal at epsilon = 0."""
     found = {}
     for direction in ("remove", "add"):
         epoch = AllocatedEpoch(mu, lots, direction)

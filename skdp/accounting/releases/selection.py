@@ -51,7 +51,7 @@ _ROUNDING = 1e-11
 
 
 class SelectionProfile:
-    """Bound on the profile of the best of a random number of runs, from the curve of one run."""
+    """Bound on the profile of the best of several runs."""
 
     def __init__(self, curve: ProfileCurve, number: StoppingNumber) -> None:
         self._curve = curve
@@ -70,7 +70,7 @@ class SelectionProfile:
 
 
 def _lines(curve: ProfileCurve, number: StoppingNumber) -> tuple[Array, Array]:
-    """Return lines ``a r - c b`` whose largest bounds psi, as arrays of a and of b."""
+    """Return lines ``a r - c b`` that bound psi, as arrays of a and b."""
     nodes = _cells(curve, number.scale)
     left, right = nodes[:-1], nodes[1:]
     middle = 0.5 * (left + right)
@@ -90,7 +90,7 @@ def _lines(curve: ProfileCurve, number: StoppingNumber) -> tuple[Array, Array]:
 
 
 def _cells(curve: ProfileCurve, scale: float) -> Array:
-    """Return the ends of cells of t, fine ones from where tau begins to matter."""
+    """Return cells of t, fine ones where tau matters."""
     tiny = np.geomspace(_SMALLEST, 0.5, _CELLS)
     growth, offset = _steepest(curve, tiny)
     negligible = growth * tiny + offset < _SMALL * scale
@@ -102,7 +102,7 @@ def _cells(curve: ProfileCurve, scale: float) -> Array:
 
 
 def _steepest(curve: ProfileCurve, t: Array) -> tuple[Array, Array]:
-    """Return slopes and offsets of lines in t, the smallest of which is tau."""
+    """Return slopes and offsets of lines whose minimum is tau."""
     kept = curve.epsilons <= _LARGEST_LOSS
     epsilons, values = curve.epsilons[kept], curve.values[kept]
     if not len(values):
@@ -128,7 +128,7 @@ def _steepest(curve: ProfileCurve, t: Array) -> tuple[Array, Array]:
 
 
 def _envelope(slopes: Array, heights: Array) -> tuple[Array, Array]:
-    """Return the positive lines that are somewhere the largest, by increasing slope."""
+    """Return the upper envelope of lines, by increasing slope."""
     order = np.lexsort((heights, slopes))
     kept: list[tuple[float, float]] = [(0.0, 0.0)]
     for a, b in zip(slopes[order].tolist(), heights[order].tolist(), strict=True):
@@ -199,7 +199,7 @@ class RepeatAndSelect(KnownProfile):
         return (1.0 + self.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)
 
     def log_moments(self) -> LogMoments | None:
-        """Return moments if those of one run are finite and it cannot fail."""
+        """Return moments if those of one run are finite, without failure."""
         run = sum_of_moments(self.event.event, self.adjacency)
         if run is None or not run.finite or run.log_kept < 0.0:
             return None
@@ -207,7 +207,7 @@ class RepeatAndSelect(KnownProfile):
 
 
 def largest_stated(event: Event, adjacency: Adjacency) -> float:
-    """Return an epsilon of an event at delta zero, by basic composition; or infinity."""
+    """Return an epsilon at delta zero by basic composition, or infinity."""
     known = sum_of_stated(event, adjacency)
     return known[0] if known is not None and known[1] == 0.0 else math.inf
 

@@ -38,9 +38,9 @@ _LEAST_FAILURE = 1e-290
 
 @card_of(PureDPEvent, ApproxDPEvent)
 class Stated(Analysis):
-    """Dominated by randomised response that may fail, which is one of these releases.
+    """Dominated by randomised response that may fail, one of these releases.
 
-    The bound is therefore optimal (Kairouz, Oh and Viswanath, 2015, Theorem 3.2).
+    The bound is optimal (Kairouz, Oh and Viswanath, 2015, Theorem 3.2).
     """
 
     event: PureDPEvent | ApproxDPEvent
@@ -77,7 +77,7 @@ class Stated(Analysis):
         return bool(event.epsilon <= self.event.epsilon and other._delta <= self._delta)
 
     def of_two(self) -> Event:
-        """Return the guarantee for groups of two (`group_privacy`), also as decimals rounded up."""
+        """Return the guarantee for groups of two, rounded up in decimal."""
         epsilon = decimal_up(2 * read_decimal(self.event.epsilon))
         if self._delta == 0.0:
             return PureDPEvent(epsilon)
@@ -99,18 +99,18 @@ class KnownProfile(Analysis, ABC):
 
     @abstractmethod
     def is_known(self) -> bool:
-        """Return whether the bound is proved under this adjacency relation."""
+        """Return whether the bound is proved."""
 
     @abstractmethod
     def profile(self, epsilon: float) -> float:
-        """Return an upper bound on delta that is valid in both orders of two neighbours."""
+        """Return an upper bound on delta, in both orders."""
 
     @abstractmethod
     def largest_loss(self) -> float:
-        """Return an epsilon for which the release is (epsilon, 0)-DP; may be infinite."""
+        """Return an epsilon at delta zero, perhaps infinite."""
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the pair that dominates all losses with this profile."""
+        """Return the pair with this profile."""
         return DominatingPairs(lambda _: self._pair) if self.is_known() else None
 
     @cached_property
@@ -132,16 +132,16 @@ class OwnProfile(KnownProfile):
     event: ProfileEvent
 
     def is_known(self) -> bool:
-        """Return whether the event supports the adjacency relation."""
+        """Return whether the event supports the adjacency."""
         return self.event.supports_adjacency(self.adjacency)
 
     def profile(self, epsilon: float) -> float:
-        """Return the event's bound; 1 if it is not a probability."""
+        """Return the event's bound, or 1 if it is invalid."""
         bound = self.event.profile_bound(epsilon, self.adjacency)
         return bound if 0.0 <= bound <= 1.0 else 1.0
 
     def largest_loss(self) -> float:
-        """Return the event's largest loss; infinite if it is not a loss."""
+        """Return the event's largest loss, or infinity if it is invalid."""
         largest = self.event.largest_loss(self.adjacency)
         return largest if largest >= 0.0 else math.inf
 
@@ -153,7 +153,7 @@ class BoundedRange(OwnProfile):
     event: BoundedRangeEvent
 
     def log_moments(self) -> LogMoments:
-        """Return those of Gaussian noise with ``mu = epsilon/2``, or of randomised response."""
+        """Return those of mu = epsilon/2, or of randomised response."""
         epsilon = self.event.epsilon
 
         def moment(order: float) -> float:
@@ -173,13 +173,13 @@ class BoundedRange(OwnProfile):
         return event.epsilon <= self.event.epsilon
 
     def of_two(self) -> BoundedRangeEvent:
-        """Return twice the width: losses along a chain of neighbours add up."""
+        """Return twice the width, as losses along a chain add up."""
         return BoundedRangeEvent(decimal_up(2 * read_decimal(self.event.epsilon)))
 
 
 @card_of(RenyiEvent)
 class Renyi(Analysis):
-    """Only divergences in closed form are known; they may be infinite."""
+    """Divergences in closed form, perhaps infinite."""
 
     event: RenyiEvent
 

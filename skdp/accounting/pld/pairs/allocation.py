@@ -39,7 +39,7 @@ _ROUNDED = 1.0 + 1e-9  # above the rounding of sums of positive terms
 
 
 class _Prices(NamedTuple):
-    """Y on a grid: ``E(Y - y)_+`` above its mean and ``E(y - Y)_+`` below, in units of the step.
+    """``E(Y - y)_+`` above Y's mean and ``E(y - Y)_+`` below, in steps.
 
     Node k is at ``mean + k step``; ``doubts`` bounds roundings, ``failure`` the dropped mass.
     """
@@ -57,7 +57,7 @@ class _Prices(NamedTuple):
         return math.log1p((2.0 * math.sinh(0.5 * tilt * self.step)) ** 2 * total)
 
     def sketch(self) -> _Prices:
-        """Return few nodes, each with the prices of nearby ones, for estimates."""
+        """Return few nodes with combined prices, for estimates."""
         far = np.geomspace(1.0, max(-self.nodes[0], self.nodes[-1]), _SKETCHED)
         far = np.clip(np.concatenate([-far, far]), self.nodes[0], self.nodes[-1])
         chosen = np.unique(far.astype(np.int64))
@@ -69,7 +69,7 @@ class _Prices(NamedTuple):
 
 
 class AllocatedEpoch:
-    """An epoch with ``lots`` batches in one direction: "remove", "add" or "replace".
+    """An epoch in one direction: "remove", "add" or "replace".
 
     ``mu`` is one record's contribution over the noise.
     """
@@ -85,7 +85,7 @@ class AllocatedEpoch:
         return min(told, math.sqrt(self._variance(1.0) / self.lots))
 
     def profile(self, epsilon: float, most: float = 1.0) -> float:
-        """Return an upper bound on the divergence at an ``epsilon >= 0`` in nats.
+        """Bound the divergence at an ``epsilon >= 0`` in nats.
 
         ``most`` is a known bound, such as one at a smaller epsilon.
         """
@@ -137,7 +137,7 @@ class AllocatedEpoch:
         return side * (own - other + level * still), 16.0 * UNIT_ROUNDOFF * (1.0 + square) * sizes
 
     def _on_grid(self, ratio: float, tail: float) -> _Prices:
-        """Cut off improbable values of Y, and split it among the nodes of a grid."""
+        """Cut Y off, and split it among the nodes of a grid."""
         far = max(self.mu - float(ndtri(tail)), -float(ndtri(tail / self.lots)))
         # A z above counts as an infinite loss, and as one at the end besides, all moved up so that
         # the mean remains; one below is raised to the end, and the mean with it.
@@ -166,7 +166,7 @@ class AllocatedEpoch:
         return _Prices(nodes, np.maximum(prices, 0.0) / step, doubts / step, mean, step, failure)
 
     def _composed(self, ratio: float, tail: float) -> float:
-        """Return a bound on the divergence at g, by the law of the sum of Y."""
+        """Bound the divergence at g by the law of the sum."""
         grid = self._on_grid(ratio, tail)
         deviation = math.sqrt(self._variance(ratio) * self.lots)
         width = grid.step * max(-grid.nodes[0], grid.nodes[-1])
@@ -181,9 +181,9 @@ class AllocatedEpoch:
 
 
 def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moments: Array) -> float:
-    """Bound the mean of the positive part of a sum of independent copies of Y.
+    """Bound the mean of the positive part of a sum of copies of Y.
 
-    Tilts are compared by their estimated log moments; any tilt gives a bound.
+    Any tilt gives a bound.
     """
     # Half of the best for Chernoff's bound, at which large Y would be all that there is.
     tilt = 0.5 * float(tilts[np.argmin(moments)])
@@ -208,10 +208,9 @@ def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moment
 
 
 def _tilted_law(grid: _Prices, lots: int, tilt: float, size: int) -> tuple[Array, float, float]:
-    """Return the tilted law of a sum of nodes, wrapped; a bound on its errors; the log moment.
+    """Return the wrapped tilted law of a sum, its error and log moment.
 
-    With exponent s, the moment of one node's law is ``1 + 4 sinh^2(s/2)`` times that of the prices,
-    whose second differences are its masses.
+    With exponent s, a node's moment is ``1 + 4 sinh^2(s/2)`` times that of prices.
     """
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     exponents = tilt * grid.step * grid.nodes

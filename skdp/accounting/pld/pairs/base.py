@@ -20,9 +20,9 @@ _ON_THE_GRID = 2e-15  # relative deviation of a lattice from a multiple of the s
 
 
 class NodeMasses(NamedTuple):
-    """Probabilities under P at the given losses, and at an infinite loss.
+    """Probabilities under P at losses, and at an infinite loss.
 
-    ``falling`` and ``rising`` came from cells, to either end; ``below`` from below the first node.
+    ``falling`` and ``rising`` came from cells; ``below`` from below the first node.
     """
 
     masses: Array
@@ -33,10 +33,9 @@ class NodeMasses(NamedTuple):
 
 
 class Transformable(Protocol):
-    """The loss of one release, as the inversion uses it.
+    """The loss of one release for the inversion.
 
-    ``failure`` is P's probability of an infinite loss, ``cut_mass`` that of dropped losses; moments
-    contain neither.
+    ``failure`` (infinite losses) and ``cut_mass`` (dropped ones) are not in the moments.
     """
 
     failure: float
@@ -50,12 +49,12 @@ class Transformable(Protocol):
         """A tilt with moments in range."""
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return log E[e^(theta L)] and its first two derivatives, estimated."""
+        """Estimate log E[e^(theta L)] and two derivatives."""
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error.
+        """Return log E[e^(zL)] over finite losses, and error bounds.
 
-        All ``z`` have the same positive real part. Any branch of the logarithm is valid.
+        All ``z`` have the same positive real part. Any branch is valid.
         """
 
     def decay(self, theta: float, frequency: float) -> float:
@@ -65,10 +64,10 @@ class Transformable(Protocol):
 class Pair(Protocol):
     """A dominating pair of one release.
 
-    ``failure`` is P's probability of an infinite loss, and ``largest_loss`` the supremum of the
-    finite ones (or above it by roundings). ``variation`` bounds the total variation distance. If
-    ``atomic``, all losses are atoms. Atoms are at ``origin`` plus multiples of ``lattice`` (0
-    without atoms); an aligned grid starts there.
+    ``failure`` is P's infinite probability, ``largest_loss`` the finite supremum (or slightly above
+    it); ``variation`` bounds the total variation distance. If ``atomic``, all losses are atoms.
+    Atoms are at ``origin`` plus multiples of ``lattice`` (0 without atoms); an aligned grid starts
+    there.
     """
 
     failure: float
@@ -85,28 +84,28 @@ class Pair(Protocol):
         """A bound on the total variation distance."""
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return losses of a pair above this one and of one below it, for the inversion.
+        """Return losses above this pair, and below it, for the inversion.
 
-        The two may be one object. Large losses with a probability of about ``tail`` may be missing.
+        They may be one object. Large losses of probability about ``tail`` may be missing.
         """
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return close bounds on the hockey-stick divergence at ``epsilon >= 0``, if known."""
+        """Bound the hockey-stick divergence at ``epsilon >= 0``, or return None."""
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return losses with at most about ``tail`` of P's mass outside on either side."""
+        """Return losses with about ``tail`` of P outside on either side."""
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid, in sixteenths of unit roundoff.
+        """Bound relative errors of masses, in sixteenths of unit roundoff.
 
-        One more than the largest exponent in their formulas; see section 8.
+        One more than their largest exponent; see section 8.
         """
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """Return coarse losses and probabilities, for estimates."""
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass.
+        """Return indices of losses in steps, masses, and infinite mass.
 
         If ``aligned``, indices count from ``origin``, else from a loss of 0.
         """
@@ -118,7 +117,7 @@ class Pair(Protocol):
 
 
 def subdivision(lattice: float, step: float) -> int:
-    """Return the number of steps in a lattice's distance, 0 if it is not a multiple."""
+    """Return a lattice's distance in steps, or 0."""
     ratio = lattice / step
     if ratio > _LARGEST_RATIO:
         return 0
@@ -127,9 +126,9 @@ def subdivision(lattice: float, step: float) -> int:
 
 
 def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasses]:
-    """Put atoms with increasing losses on a grid, dominating them.
+    """Put atoms on a grid, dominating them.
 
-    Return indices, perhaps with gaps, and their masses; cells go from each index to the next.
+    Return indices, perhaps with gaps, and masses; cells go from each index to the next.
     """
     lower = np.floor(losses / step)
     offset = losses - lower * step
@@ -146,7 +145,7 @@ def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasse
 
 
 def log_one_plus(u: Complex) -> Complex:
-    """Return the principal log(1 + u), with an error relative to ``u`` if that is small."""
+    """Return the principal log(1 + u), accurate for small ``u``."""
     square = u.real**2 + u.imag**2
     near = 0.5 * np.log1p(np.maximum(2.0 * u.real + square, -0.9))
     with np.errstate(divide="ignore"):

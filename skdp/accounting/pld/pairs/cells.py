@@ -26,7 +26,7 @@ _LARGEST_CELL = 30.0
 
 
 def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
-    """Return masses under P of a dominated pair on the same nodes, ``step`` nats apart.
+    """Return masses under P of a dominated pair on nodes ``step`` nats apart.
 
     ``zero`` is the node of loss zero, if any, without infinite losses; masses beyond are dropped.
     """
@@ -72,7 +72,7 @@ def _cut(step: float, lowering: Array, curve: Array, zero: int | None) -> tuple[
 def _changes_of_slope(
     step: float, masses: Array, lowering: Array, curve: Array, doubt: float
 ) -> Array:
-    """Return the masses under P of a lowered curve that is zero from its last node on."""
+    """Return masses under P of a lowered curve."""
     last, growth = len(lowering) - 1, math.expm1(step)
     rise = np.diff(lowering)
     out = masses[: last + 1].copy()
@@ -91,7 +91,7 @@ def _changes_of_slope(
 def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array:
     """Return the lowering of the curve at each node, zero at the last one.
 
-    It is zero at the first, too, unless cells are wide: atoms at both ends and P's mass then stay.
+    Zero at the first, too, unless cells are wide: atoms at the ends and P's mass then stay.
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
@@ -109,7 +109,7 @@ def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array
 
 
 def profile_at_nodes(step: float, masses: Array) -> Array:
-    """Return the divergence of a discrete pair at its losses, with a small relative error."""
+    """Return a discrete pair's divergence at its losses."""
     size = len(masses)
     out = np.zeros(size)
     stretch = max(1, min(size, int(_LARGEST_STRETCH / step)))
@@ -129,7 +129,7 @@ def profile_at_nodes(step: float, masses: Array) -> Array:
 
 
 def _convex(step: float, masses: Array) -> Array:
-    """Return the greatest convex minorant of a curve, given by signed masses under P."""
+    """Return a curve's greatest convex minorant, by signed masses."""
     # A node of negative mass lies above the line between any two around it, so that it is not on
     # the minorant. Its mass moves to the nearest nodes that are kept, keeping its masses under P
     # and Q; below the first of these, to it and to a loss of minus infinity.
@@ -227,7 +227,7 @@ class CellPair(ABC):
 
 
 def _moved(edges: Array, nodes: NodeMasses, *, up: bool) -> NodeMasses:
-    """Move mass to one end of cells that have too little under Q, or P, to be shared."""
+    """Move mass to one end of cells with too little to share."""
     masses = nodes.masses.copy()
     with np.errstate(divide="ignore"):
         log_masses = np.log(nodes.falling + nodes.rising)
@@ -239,10 +239,10 @@ def _moved(edges: Array, nodes: NodeMasses, *, up: bool) -> NodeMasses:
 
 
 def spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
-    """Move each cell's mass to its ends, preserving its masses under P and Q.
+    """Move each cell's mass to its ends, preserving P and Q.
 
-    ``excess`` is the mass under P minus ``e^l`` times that under Q, with lower end ``l``. It is the
-    mass for the upper end times ``1 - e^-width``. Clipping to [0, mass] is only for rounding.
+    ``excess`` is P's mass minus ``e^l`` times Q's, with lower end ``l``: the upper end's share
+    times ``1 - e^-width``. Clipping is only for rounding.
     """
     share = -np.expm1(-np.diff(edges))
     rising = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
@@ -255,7 +255,7 @@ def spread(edges: Array, mass: Array, excess: Array, below: float, above: float)
 
 
 def join_at_zero(zero: int, negative: NodeMasses, positive: NodeMasses, still: float) -> NodeMasses:
-    """Join the masses below and above the node of loss zero, which also has the mass ``still``."""
+    """Join masses below and above loss zero, which has the mass ``still``."""
     masses = np.concatenate([negative.masses, positive.masses[1:]])
     masses[zero] += positive.masses[0]
     masses[zero] += still
@@ -269,9 +269,9 @@ def join_at_zero(zero: int, negative: NodeMasses, positive: NodeMasses, still: f
 
 
 def invert_mixture(rate: float, loss: Array) -> tuple[Array, Array]:
-    """Return the r with ``log(1 - rate + rate e^r) = loss``, and ``e^r``, cut where it is large.
+    """Return the r with ``log(1 - rate + rate e^r) = loss``, and ``e^r``.
 
-    Below log(1 - rate), which no r attains, r is -inf and "e^r" is the negative solution.
+    Below log(1 - rate), r is -inf and "e^r" the negative solution.
     """
     if rate == 1.0:
         return loss, np.exp(np.minimum(loss, LARGEST_EXPONENT))

@@ -50,9 +50,9 @@ class AtomicPair(ABC):
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the integers ``k``, their probabilities under P, and a bound on the mass above.
+        """Return integers ``k``, probabilities under P, and a bound on the mass above.
 
-        A probability ``tail`` may be outside on either side; that below is dropped.
+        ``tail`` may be outside on either side; the lower part is dropped.
         """
 
     def span(self, tail: float) -> tuple[float, float]:
@@ -116,7 +116,7 @@ class AtomicPair(ABC):
 
 
 class DiscreteLaplacePair(AtomicPair):
-    """Discrete Laplace noise; the shift is sensitivity over scale, the largest loss."""
+    """Discrete Laplace noise, shifted by ``shift`` scales."""
 
     def __init__(self, sensitivity: int, shift: float) -> None:
         self.sensitivity = sensitivity
@@ -127,7 +127,7 @@ class DiscreteLaplacePair(AtomicPair):
         self.variation = self.profile(0.0)[1]
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return all numbers of losses and their probabilities under P."""
+        """See `AtomicPair`."""
         k = np.arange(-self.sensitivity, 1, dtype=np.float64)
         scale = self.shift / self.sensitivity
         # P(X - sensitivity = k) = (1 - a) / (1 + a) a^-k, with the tails at both ends.
@@ -164,7 +164,7 @@ class RandomisedResponsePair(AtomicPair):
         self.variation = delta + (1.0 - delta) * math.tanh(0.5 * epsilon)
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of the two losses, and their probabilities under P."""
+        """See `AtomicPair`."""
         kept = 1.0 - self.failure
         down = kept * math.exp(-self.largest_loss) / (1.0 + math.exp(-self.largest_loss))
         up = kept / (1.0 + math.exp(-self.largest_loss))
@@ -216,18 +216,18 @@ class DiscreteGaussianPair(AtomicPair):
         return -0.5 * (x / self.sigma) ** 2 - self._log_total
 
     def _mass(self, first: int, last: int) -> float:
-        """Return the noise's mass on the integers from ``first`` to ``last``."""
+        """Return the mass from ``first`` to ``last``."""
         reach = self._reach(SMALLEST_TAIL)
         x = np.arange(max(first, -reach), min(last, reach) + 1.0)
         return float(np.sum(np.exp(self._log_density(x))))
 
     def _reach(self, tail: float) -> int:
-        """Return m with P(X > m) <= tail / 2; discrete tails are below Gaussian ones from m."""
+        """Return m with P(X > m) <= tail / 2, by Gaussian tails."""
         size = -float(ndtri(max(0.5 * tail, SMALLEST_TAIL)))
         return math.ceil(max(size, 1.0) * self.sigma) + 1
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of losses, their probabilities under P, and the mass above."""
+        """See `AtomicPair`."""
         reach = self._reach(tail)
         x = np.arange(-reach, reach + 1, dtype=np.float64)
         return (
@@ -244,7 +244,7 @@ class DiscreteGaussianPair(AtomicPair):
 
     @cached_property
     def _everything(self) -> tuple[Array, Array, float]:
-        """Return all listed losses, their probabilities, and the mass above."""
+        """Return all listed losses, probabilities, and the mass above."""
         numbers, masses, above = self.atoms(SMALLEST_TAIL)
         return self.origin + self.lattice * numbers, masses, above
 
@@ -260,7 +260,7 @@ class DiscreteGaussianPair(AtomicPair):
         return max(0.0, value - error), min(1.0, value + error + above)
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the pair itself, or a list of losses, which is short if noise is narrow."""
+        """Return the pair itself, or a short list if noise is narrow."""
         return super().transforms(tail) if self.sigma < _NARROW else (self, self)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
@@ -314,12 +314,12 @@ class DiscreteGaussianPair(AtomicPair):
 
 
 class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
-    """Discrete Gaussian noise that is too wide to list its integers."""
+    """Discrete Gaussian noise with too many integers to list."""
 
     atomic = True
 
     def _mass(self, first: int, last: int) -> float:
-        """Return the noise's mass on the integers from ``first`` to ``last``, rounded up."""
+        """Return the mass from ``first`` to ``last``, rounded up."""
         return float(self._cells(np.array([float(first), last + 1.0]))[0]) + 1e-15
 
     def span(self, tail: float) -> tuple[float, float]:
@@ -354,7 +354,7 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         """Return None, as no sum is short enough."""
 
     def _cells(self, edges: Array) -> Array:
-        """Return the mass of wide noise from each integer up to the next one, exclusive.
+        """Return the mass from each integer to before the next.
 
         By Euler-Maclaurin at half-integers: the next term is below 1e-11 of the sum at 38 sigma.
         """
@@ -367,9 +367,9 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return np.where(b > a, np.maximum(ndtr(b) - ndtr(a) + edge, 0.0), 0.0)
 
     def _just_below(self, edges: Array) -> Array:
-        """Return the mass of the integers below each edge that a small shift moves across it.
+        """Return the mass that a small shift moves across each edge.
 
-        By the density in their middle and its second derivative, to 1e-13 of it.
+        By the density in the middle and its second derivative, to 1e-13 of it.
         """
         u = (edges - 0.5 * (self.sensitivity + 1.0)) / self.sigma
         bend = (self.sensitivity**2 - 1.0) / (24.0 * self.sigma**2) * (u * u - 1.0)

@@ -49,9 +49,9 @@ _ROUNDED = 1.0 + 1e-14  # above the rounding of a profile's or a distance's last
 
 
 class GaussianMixturePair(CellPair):
-    """A pair of unit Gaussians at 0 and at ``mu > 0`` (and ``-mu``), the latter with a rate.
+    """A pair of unit Gaussians at 0 and at ``mu > 0`` (and ``-mu``).
 
-    The rate is in (0, 1), except for `GaussianPair`.
+    The rate of the latter is in (0, 1), except for `GaussianPair`.
     """
 
     spare_nodes = 1
@@ -105,9 +105,9 @@ class GaussianMixturePair(CellPair):
     def _scaled_profile(
         self, factor: float, inner: float, doubt: float = 0.0
     ) -> tuple[float, float]:
-        """Bound the Gaussian divergence at another epsilon times a factor, as mixtures have it.
+        """Bound a factor times the Gaussian divergence at another epsilon.
 
-        Epsilon is known up to rounding. Both may have an additional doubt, relative for the factor.
+        Both may have a doubt, relative for the factor.
         """
         slip = 1e-15 * (1.0 + inner) + doubt
         low, _ = gaussian_profile.delta_bounds(self.mu, inner + slip)
@@ -116,7 +116,7 @@ class GaussianMixturePair(CellPair):
         return max(factor * low * (1.0 - 1e-14 - doubt), 0.0), most
 
     def _support(self, tail: float) -> tuple[float, float]:
-        """Interval of x outside which P has at most about ``tail`` on either side."""
+        """Interval of x with about ``tail`` of P outside on either side."""
         reach = _reach(tail)
         share = max(0.5 * tail / self.rate, SMALLEST_TAIL)
         shifted = self.mu - float(ndtri(share)) if share < 0.5 else 0.0
@@ -153,7 +153,7 @@ class GaussianMixturePair(CellPair):
         return spread(edges, still, excess, float(ndtr(-x[0])), float(ndtr(x[-1])))
 
     def _outside(self, x: Array) -> tuple[float, float]:
-        """Return the mass of (1-q) N(0) + q N(mu) below the first point, and above the last."""
+        """Return the mixture's mass below the first point, and above the last."""
         q, low, high = self.rate, x[0], x[-1]
         below = (1.0 - q) * ndtr(low) + q * ndtr(low - self.mu)
         return float(below), float((1.0 - q) * ndtr(-high) + q * ndtr(self.mu - high))
@@ -201,7 +201,7 @@ class GaussianPair(RemovalPair):
         return -0.5 * (self.mu * frequency) ** 2
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the pair itself: its largest losses need not be dropped."""
+        """Return the pair itself."""
         return self, self
 
     def profile(self, epsilon: float) -> tuple[float, float]:
@@ -262,9 +262,9 @@ class PoissonReplacementPair(GaussianMixturePair):
         return spread(edges, (1.0 - q) * still + q * up, excess, *self._outside(x))
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on P(x > t) - e^epsilon Q(x > t), with t where the loss is epsilon.
+        """Bound P(x > t) - e^epsilon Q(x > t), with t at loss epsilon.
 
-        As this t is the best, its error only has an effect of second order.
+        As t is optimal, its error has an effect of second order.
         """
         q, mu = self.rate, self.mu
         x = float(self.threshold(np.array([epsilon]))[0])
@@ -278,7 +278,7 @@ class PoissonReplacementPair(GaussianMixturePair):
         return max(value - slip, 0.0), min(max(value, 0.0) + slip, 1.0)
 
     def threshold(self, losses: Array) -> Array:
-        """Return the points at which the losses are the given ones."""
+        """Return the points of given losses."""
         half = 0.5 * np.abs(losses)
         with np.errstate(divide="ignore"):
             log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0)
@@ -293,7 +293,7 @@ class PoissonReplacementPair(GaussianMixturePair):
 
 
 class UniformReplacementPair(GaussianMixturePair):
-    """The symmetric pair of samples of fixed size; see this module's docstring."""
+    """The symmetric pair of fixed-size samples; see this module."""
 
     mixture_type = UniformReplacementMixture
     needs_zero = True
@@ -323,9 +323,9 @@ def _reach(tail: float) -> float:
 
 
 def _normal_cells(x: Array) -> Array:
-    """Return the standard normal mass between consecutive monotone points, from the nearer tail.
+    """Return normal mass between monotone points, from the nearer tail.
 
-    For falling points the masses are negative.
+    It is negative for falling points.
     """
     left, right = x[:-1], x[1:]
     flip = left + right > 0.0
@@ -341,5 +341,5 @@ _KINDS: dict[str, type[GaussianMixturePair]] = {
 
 
 def gaussian_pair(kind: str, rate: float, mu: float) -> GaussianMixturePair:
-    """Return the pair of a kind of release: a direction, or its sampling and adjacency relation."""
+    """Return the pair of a direction, or of a kind of sampling."""
     return GaussianPair(mu) if kind == "gaussian" else _KINDS[kind](rate, mu)

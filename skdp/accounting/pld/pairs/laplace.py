@@ -29,7 +29,7 @@ _LISTED = (2**12, 2**15)  # losses that stand for all others in transforms, and 
 
 
 class LaplaceMixturePair(CellPair):
-    """A pair of Laplace distributions of scale 1 at 0 and at ``shift`` (and ``-shift``).
+    """A pair of unit Laplace distributions at 0 and ``shift`` (and ``-shift``).
 
     The rate is in (0, 1), except for `LaplacePair`.
     """
@@ -45,7 +45,7 @@ class LaplaceMixturePair(CellPair):
         self.variation = self._bound_variation(shift)
 
     def _rounded_up(self, loss: float) -> float:
-        """Return the exact loss rounded up; beyond it the profile is zero."""
+        """Return a loss rounded up; beyond it the profile is zero."""
         return loss * (1.0 + 2.0**-50 * (1.0 + min(self.shift, LARGEST_EXPONENT)))
 
     def _bound_variation(self, distance: float) -> float:
@@ -71,7 +71,7 @@ class LaplaceMixturePair(CellPair):
         return edges, self.node_masses(edges).masses
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return lists of losses, rounded up and down; see section 6 of the page."""
+        """Return losses rounded up and down; see section 6 of the page."""
         step = self.lattice / _LISTED[tail > 0.0]
         doubt = LIMITS.cell_error * self.roundings(0.0)
         moved, up = doubt * min(self.lattice, 1.0), math.exp(doubt)
@@ -105,7 +105,7 @@ class LaplaceMixturePair(CellPair):
         return log_mixture(self.rate, 2.0 * u - self.shift)
 
     def _spread_up(self, edges: Array, whole: bool = True) -> NodeMasses:
-        """Spread P = (1-q) Q0 + q S against Q0, perhaps only the part with x > 0.
+        """Spread P = (1-q) Q0 + q S against Q0, perhaps only for x > 0.
 
         An extreme loss within rounding of the first or last edge counts as equal to it.
         """
@@ -128,7 +128,7 @@ class LaplaceMixturePair(CellPair):
         return _with_atoms(edges, nodes, [(self._lowest, bottom), (self._highest, top)])
 
     def _spread_down(self, edges: Array, share: float, top: float) -> NodeMasses:
-        """Spread Q0 against (1-q) Q0 + q S, whose loss falls as u rises, times ``share``.
+        """Spread Q0 against (1-q) Q0 + q S, times ``share``.
 
         The largest loss has the mass ``top``.
         """
@@ -236,12 +236,12 @@ _KINDS: dict[str, type[LaplaceMixturePair]] = {
 
 
 def laplace_pair(kind: str, rate: float, shift: float) -> LaplaceMixturePair:
-    """Return the pair of a kind of release: a direction, what changes, or ``"laplace"``."""
+    """Return the pair of a direction or kind of release."""
     return LaplacePair(shift) if kind == "laplace" else _KINDS[kind](rate, shift)
 
 
 def _with_atoms(edges: Array, nodes: NodeMasses, atoms: list[tuple[float, float]]) -> NodeMasses:
-    """Add atoms: to a node if they are there up to rounding, else to both ends of their cell."""
+    """Add atoms to a node there, or to both ends of their cell."""
     masses, falling, rising = nodes.masses, nodes.falling.copy(), nodes.rising.copy()
     below, infinite = nodes.below, nodes.infinite
     for loss, mass in atoms:
