@@ -23,7 +23,7 @@ class PrivacyValue(float):
     upper : float
         The value itself; at least the true cost if ``is_upper_bound``.
     lower : float, default=0.0
-        Lower bound on the true cost of the dominating pairs; zero if nothing is proved. For samples
+        Lower bound on the true cost of the dominating pairs; zero if none is proved. For samples
         of fixed size no release is known that attains the composition of these pairs.
     is_upper_bound : bool, default=True
         Whether the value is a proved upper bound. If not, it must not be reported as a guarantee,

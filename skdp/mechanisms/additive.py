@@ -123,7 +123,7 @@ class GaussianMechanism(AdditiveMechanism):
     label : str
         Name of the release in traces.
     grid : float, default=0.0
-        Power of two; values and noise are multiples of it. 0 stands for continuous noise.
+        Power of two; values and noise are multiples of it. 0 means continuous noise.
 
     Examples
     --------

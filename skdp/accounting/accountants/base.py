@@ -141,7 +141,7 @@ class Accountant(ABC):
         Returns
         -------
         PrivacyValue
-            Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta. It carries a
+            Epsilon in nats, ``>= 0``; infinite when there is no bound at this delta. It carries a
             lower bound and unpacks as ``lower, upper``.
 
         Examples

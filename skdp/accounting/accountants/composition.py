@@ -213,7 +213,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
     exact profile; the result is still an upper bound.
 
     A Gaussian release enters with one point of its profile, which is far from optimal for Gaussian
-    noise. Lower bounds count only releases with nothing known except a guarantee.
+    noise. Lower bounds count only releases that are known by a guarantee only.
 
     Examples
     --------

@@ -102,8 +102,8 @@ class PLDAccountant(Accountant):
         Returns
         -------
         PrivacyValue
-            Upper bound in nats, ``>= 0``; infinite when no bound holds at this delta. It unpacks as
-            ``lower, upper``.
+            Upper bound in nats, ``>= 0``; infinite when there is no bound at this delta. It unpacks
+            as ``lower, upper``.
         """
         return super().epsilon(delta) if rtol is None else self._aiming_at(rtol).epsilon(delta)
 

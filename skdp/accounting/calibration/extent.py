@@ -67,7 +67,7 @@ def calibrate_steps(
 
     Notes
     -----
-    Fix the number of steps before training. Stopping earlier still costs as much as all steps.
+    Fix the number of steps before training. Stopping earlier costs at most as much as all steps.
 
     Examples
     --------

@@ -305,7 +305,7 @@ class ObjectivePerturbationEvent(ProfileEvent):
         it is ``R^2 / (4 Lam)``.
     slope : {"logistic", "known-sign", "any-sign"}, default="known-sign"
         Knowledge about the losses' derivative. ``"known-sign"``: the record determines its sign, as
-        for every decreasing loss of a classification margin. ``"any-sign"``: nothing.
+        for every decreasing loss of a classification margin. ``"any-sign"``: none.
         ``"logistic"``: it is the unclipped logistic loss, whose curvature vanishes where its slope
         is steepest.
     approximation : float, default=0.0
@@ -320,7 +320,7 @@ class ObjectivePerturbationEvent(ProfileEvent):
         Difference between neighbouring data sets. 1: a row. Other values: a unit, such as a
         patient, whose loss is a convex combination of its rows' losses. The value is a public bound
         on the number of rows per unit. It may be a bound on the number of weights of one output if
-        that is less and at least 2. None stands for any number of rows.
+        that is less and at least 2. None means any number of rows.
 
         `noise_multiplier` and `curvature` are relative to a unit's gradient and to the sum of its
         rows' curvatures. If the weights of a unit's rows sum to at most m, both bounds are m times
@@ -339,15 +339,16 @@ class ObjectivePerturbationEvent(ProfileEvent):
 
     - Known sign: ``delta_G(e; mu)`` under add-remove if ``e >= 0``; ``delta_G(e; 2 mu)`` under
       replace-one if ``e >= mu^2``.
-    - Any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``, and the same with ``2 mu``.
+    - Any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``; the same with ``2 mu`` for ``mu`` under
+      replace-one.
     - Any sign, with w for `opposite` below 1: also the smaller ``delta_G(e; mu) + delta_G(e; w
-      mu)`` under add-remove. Under replace-one, if ``e >= 2 mu sqrt(1 + mu^2)``: ``delta_G(e; 2 mu)
-      + delta_G(e; mu) + delta_G(e; max(1, 2 w) mu)``.
+      mu)`` under add-remove if ``e >= mu^2 / 2``. Under replace-one, if ``e >= 2 mu sqrt(1 +
+      mu^2)``: ``delta_G(e; 2 mu) + delta_G(e; mu) + delta_G(e; max(1, 2 w) mu)``.
     - Logistic: those of a known sign, and the cost of the same noise added to the sum of gradients.
       The latter is ``delta_G(epsilon; mu)`` at ``epsilon >= 4 curvature``; under replace-one it has
       ``2 mu`` and ``epsilon >= max(8 curvature, mu^2)``.
 
-    At smaller epsilon other, weaker bounds apply. For units of several rows the bounds hold for
+    At smaller epsilon other, weaker bounds apply. For units of several rows the bounds apply to
     every number of rows with three changes:
 
     - They are evaluated at an epsilon that is smaller by about ``2 mu^2 / e`` times delta.

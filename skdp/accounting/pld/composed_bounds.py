@@ -4,8 +4,8 @@ Closed forms are used where they exist. Plans of many releases, whose losses are
 inversion of the transform; few releases and atoms use a grid of losses. The interval of each engine
 is valid, and so is their intersection (``docs/proofs/certified_intervals.md``).
 
-A choice that is an entire plan costs as much as its dearest part; parts that reveal less than
-another one are dropped. In a composition a choice has a single pair, see its card.
+A choice that is an entire plan costs as much as its most expensive part; parts that reveal less
+than another one are dropped. In a composition a choice has a single pair, see its card.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ that bound the psi of Theorem 4 on cells of t, the probability that a run beats 
 divergences are bounded as by Papernot and Steinke (2022), the largest loss as by Liu and Talwar
 (2019). Proofs: Theorems 4 and 6 to 8 of ``docs/proofs/private_selection.md``.
 
-A choice alone costs as much as its most expensive part, as neighbours determine the part. In a
+A single choice costs as much as its most expensive part, as neighbours determine the part. In a
 composition the part may depend on other results. The bound is then the largest profile of the
 parts.
 """
