@@ -65,7 +65,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         epsilon = sqrt(2 log(1/delta') sum eps_i^2) + sum m(eps_i)   at   sum delta_i + delta'
 
     (Dwork, Rothblum and Vadhan, 2010, Theorem III.3), or to ``sum eps_i`` if that is smaller.
-    Kairouz, Oh and Viswanath (2015), Theorem 3.5, have different eps_i and the first mean term.
+    Kairouz, Oh and Viswanath (2015), Theorem 3.5, cover different eps_i and the first mean term.
     Except for failures, losses are at most eps_i in absolute value and m(eps_i) in conditional
     mean. Azuma's inequality then gives the result, for equal and for different eps_i.
 
@@ -201,7 +201,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
     Notes
     -----
     The worst (eps, delta)-DP release fails with probability delta, and is otherwise a randomised
-    response that lies with probability ``1 / (1 + e^eps)``. The composition of k such releases is a
+    response that lies with probability ``1 / (1 + e^eps)``. For equal eps the composition is a
     binomial sum (Kairouz, Oh and Viswanath, 2015, Theorem 3.3). It is optimal for releases with
     only these guarantees, so the interval has no gap. Deltas compose to ``1 - prod (1 - delta_i)``.
 
