@@ -28,15 +28,15 @@ from skdp.base.parameters import Adjacency
 
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
-SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
+SMALLEST = math.ulp(0.0)  # zero means that nothing is revealed, not that a float underflows
 
 
 class DominatingPairs(NamedTuple):
     """Pairs that dominate a release in both directions."""
 
-    of: Callable[[str], Pair | None]  # by "remove" or "add"; None where nothing is revealed
+    of: Callable[[str], Pair | None]  # by "remove" or "add"; None if nothing is revealed
     directed: bool = False  # the two differ
-    attained: bool = False  # at every order they have the largest divergence that there can be
+    attained: bool = False  # the largest possible divergence at every order
 
 
 class LogMoments(NamedTuple):
@@ -46,7 +46,7 @@ class LogMoments(NamedTuple):
     log_kept: float = 0.0  # the logarithm of the probability that it does not fail
     finite: bool = True  # at every order
     closed_form: bool = False
-    quick: bool = True  # enough to be asked for beside other bounds
+    quick: bool = True  # enough to supplement other bounds
 
 
 class GaussianMixture(NamedTuple):
@@ -115,7 +115,7 @@ class Analysis:
 
     event: Any
     adjacency: Adjacency
-    # Whether nothing but the stated guarantee is known, so that some such release attains it.
+    # Whether only the stated guarantee is known, so some such release attains it.
     only_stated: ClassVar[bool] = False
 
     def pairs(self) -> DominatingPairs | None:
@@ -217,11 +217,11 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
     """Return the card of an event; without bounds if none is registered."""
     kind = type(event)
-    # Events are merged where they are equal: a dataclass of its own, which compares all fields.
+    # Equal events are merged, so the class must be a dataclass that compares all fields.
     own = {"profile_bound", "__eq__", "__dataclass_fields__"} <= vars(kind).keys()
     own = own and all(field.compare for field in fields(kind))
     if kind not in _CARDS and isinstance(event, ProfileEvent) and own:
-        kind = ProfileEvent  # which brings its theorem along
+        kind = ProfileEvent  # which contains its theorem
     return _CARDS.get(kind, Analysis)(event, adjacency)
 
 
@@ -234,7 +234,7 @@ def costs_no_more(event: Event, planned: Event) -> bool:
     if type(event) is ComposedEvent and type(planned) is ComposedEvent:
         same_length = len(event.events) == len(planned.events)
         return same_length and all(map(costs_no_more, event.events, planned.events))
-    # More noise or rarer samples are dominated under either relation.
+    # More noise or rarer samples are dominated under either adjacency relation.
     return type(event) is type(planned) and analysis_of(planned, ADJACENCIES[0]).covers(event)
 
 

@@ -105,13 +105,13 @@ def _misread(event: Any) -> set[type]:
         return {kind for part in event.events for kind in _misread(part)}
     if isinstance(event, RepeatedEvent | RepeatAndSelectEvent):
         return _misread(event.event)
-    # Poisson samples it refuses under this relation.
+    # It refuses Poisson samples under this adjacency relation.
     return {type(event)} & {GaussianEvent, LaplaceEvent, UniformSampledEvent}
 
 
 def _read(event: Any, place: _Place) -> Event:
     kind = type(event)
-    # Of their types exactly: what a subclass means is not known here.
+    # Exact types only, as a subclass may have another meaning.
     name = kind.__name__ if kind is getattr(_their_events(), kind.__name__, None) else ""
     match name:
         case "NoOpDpEvent":

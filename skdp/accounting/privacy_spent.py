@@ -19,9 +19,9 @@ from skdp.accounting.records import UNKNOWN, JsonRecord, code_digest, html_table
 from skdp.accounting.value import certified_epsilon, check_guarantee
 from skdp.base.parameters import Adjacency, Unit, check_choice
 
-# What sums of floats may lose in their last places.
+# Rounding error of sums of floats.
 _ROUNDING = 1.0 + 1e-9
-_RTOL = 1e-3  # how closely delta is looked at
+_RTOL = 1e-3  # relative accuracy of delta
 
 
 def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> None:
@@ -64,7 +64,7 @@ def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) ->
     plan = plan_of(_told(event, adjacency), adjacency)
     if plan is None or math.isinf(epsilon):
         return True
-    if delta == 0.0 and any(map(_is_endless, plan.directions)):  # a tail below all floats
+    if delta == 0.0 and any(map(_is_endless, plan.directions)):  # a tail smaller than any float
         return False
     try:
         with np.errstate(all="ignore"):
@@ -82,11 +82,11 @@ def _is_endless(direction: Direction) -> bool:
 UNITS = get_args(Unit)
 
 _RECORDS = {"row": "a row", "group": "all rows that share an id in groups="}
-_RECORDS["mixed"] = "of some charges a row, of others all rows that share an id in groups="
+_RECORDS["mixed"] = "for some charges a row, for others all rows that share an id in groups="
 
-# What the arithmetic of a fit is, and what is assumed of it.
+# The arithmetic of a fit, and its assumptions.
 REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
-# Of noise with delta=0, which only discrete noise keeps in the doubles that are released.
+# For noise with delta=0, which only discrete noise preserves in the released doubles.
 REAL_PURE_NOISE = f"{REAL_NUMBERS}: delta=0 is about the real numbers, not about their last bits"
 DISCRETE_NOISE = (
     "noise is discrete (Gaussian; Laplace if delta=0), drawn exactly and released on a grid; "
@@ -177,7 +177,7 @@ class PrivacySpent(JsonRecord):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        for name in ("skdp", "code"):  # which older records lack
+        for name in ("skdp", "code"):  # missing in older records
             vars(self).setdefault(name, UNKNOWN)
         self.__post_init__()
 

@@ -147,7 +147,7 @@ def provers(interval: Interval) -> tuple[str, str]:
 
 def meet(known: Interval, found: Interval) -> Proved:
     """Return the intersection of two intervals for the same number."""
-    # If there is none, one of the two is wrong: a warning says so, and both are covered.
+    # If it is empty, one interval is wrong: warn, and cover both.
     lower = found if found[0] > known[0] else known
     upper = found if found[1] < known[1] else known
     if lower[0] > upper[1]:
@@ -175,7 +175,7 @@ def is_narrow(interval: Interval, rtol: float, smallest: float = 0.0) -> bool:
     return math.isfinite(upper) and upper - lower <= rtol * max(upper, smallest)
 
 
-_NARROW = 1e-3  # relative width of intervals whose lower bounds are kept
+_NARROW = 1e-3  # relative width of intervals with stored lower bounds
 
 
 def note_certified(

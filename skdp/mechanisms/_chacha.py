@@ -11,7 +11,7 @@ from numba import njit, uint32
 LANES = 16
 # Words of 64 bits that are computed together.
 GROUP = 8 * LANES
-# Nothing takes functions by their address, and Python calls few: what it would call takes time.
+# No function is used by its address, and Python calls few; wrappers take time to compile.
 OUTER: dict[str, Any] = {"no_cfunc_wrapper": True, "error_model": "numpy"}
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, **OUTER}
 

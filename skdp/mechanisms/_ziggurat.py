@@ -21,7 +21,7 @@ _START = "3.6541528853610087716454297203995157629749"
 _AREA = "0.0049286732339746553473617754023360280691"
 # Words below this are 11 leading zeros of a smaller uniform: they lengthen an exponential.
 _SMALL, _LEAP = 2**53, 11.0 * math.log(2.0)
-_SELDOM = 40  # fewer than one in so many numbers wants more words than its own
+_SELDOM = 40  # fewer than one in this many numbers needs more words
 # Beyond the end of a buffer: no leading zeros, the outermost place, a sure acceptance in the tail.
 _END = 2**63
 

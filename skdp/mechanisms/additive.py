@@ -85,7 +85,7 @@ class AdditiveMechanism(ABC):
         # Exact, as the grid is a power of two; large integers are no doubles.
         integers = self.grid == 1.0 and value.dtype.kind == "i"
         whole = value if integers else np.rint(value / self.grid)
-        # Integers are added as such: what is released is a function of their sum alone.
+        # Integers are added as such: the output is a function of their sum only.
         sums = [int(v) + z for v, z in zip(whole.flat, noise, strict=True)]
         output = np.array(sums, dtype=float).reshape(value.shape)
         output *= self.grid
@@ -298,7 +298,7 @@ def laplace_accuracy(
     check_choice("bound", bound, ("exact", "union"))
     scale = math.nextafter(sensitivity / epsilon, math.inf)
     quantile = math.log(k) - math.log(beta)
-    # Of smaller beta both are the same number.
+    # For smaller beta both are the same number.
     if bound == "exact" and beta > 1e-17:
         log_all = math.log1p(-beta) / k
         each = -math.expm1(log_all)
@@ -311,8 +311,8 @@ def laplace_accuracy(
     return float(max(math.ceil(steps), 0))
 
 
-# No noise that is drawn is longer than so many scales times its number of numbers: no exponential
-# of a stream exceeds it, as its uniforms are at least 2^-961.
+# Largest length of noise, in scales times its number of coordinates: no exponential of a stream
+# exceeds it, as uniforms are at least 2^-961.
 LARGEST_LENGTH = 667.0
 
 

@@ -52,7 +52,7 @@ def bernoulli_exp(integers: UniformIntegers, above: int, below: int) -> bool:
         if not bernoulli_exp(integers, 1, 1):
             return False
         above -= below
-    # Coins of probability above / (k below) fall until one shows tails: an alternating series.
+    # Events of probability above / (k below) happen until one does not: an alternating series.
     k = 1
     while integers.below(k * below) < above:
         k += 1
@@ -76,16 +76,16 @@ def discrete_laplace(integers: UniformIntegers, above: int, below: int) -> int:
             return -size
 
 
-# The r of the proof, in steps of the grid: what is left out is then below 1e-2100 a coordinate.
+# The r of the proof, in steps of the grid: the omitted part is then below 1e-2100 per coordinate.
 _RANDOM_ROUNDING = 16
 # Random rounding moves a coordinate by more than this many r with a probability below 1e-1300.
 _REACH = 80
 # Binary digits of the released noise below the sensitivity's share of one coordinate; and of the
 # secret noise, which with its tails stays an exact double.
 _DIGITS, _SECRET_DIGITS = 20, 45
-# Of a grid of released noise, in units of its scale.
+# Step of a grid of released noise, in units of its scale.
 LARGEST_STEP = 2.0**-_DIGITS
-# Covers the roundings of the few operations by which noise is chosen and priced.
+# Covers the roundings of the few operations for the noise and its cost.
 _MARGIN = 1e-12
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from skdp.threads import share_out
 
 _KEY_BYTES = 32
-# Numbers of a draw that share a nonce and a thread; of fewer parts other threads save no time.
+# Numbers per nonce and thread, and the least number of parts for several threads.
 _PART, _SHARED_PARTS = 2**14, 4
-# Numbers that are drawn at once where they are wanted singly: a group of the generator's.
+# Numbers drawn at once for single use: a group of the generator.
 _AT_ONCE = 128
 _process, _entropy = 0, b""
 
@@ -35,8 +35,8 @@ def _renew_entropy() -> None:
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
-# What one draw costs without compiled loops, in numbers of it, how many words cost what a normal
-# does, and what a process may spend before it loads the loops, or before it compiles them.
+# Cost of a draw without compiled loops (in numbers), words per cost of a normal, and the cost after
+# which a process loads or compiles the loops.
 _A_DRAW, _WORDS = 2**10, 8
 _TO_LOAD, _FEW = 2**14, 2**18
 _loading = threading.RLock()

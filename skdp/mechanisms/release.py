@@ -50,7 +50,7 @@ class Release:
     """
 
     label: str
-    l2: float  # how far neighbours' vectors are apart, in the Euclidean and in the L1 norm
+    l2: float  # distance of neighbours' vectors, in the Euclidean and in the L1 norm
     l1: float = math.inf
     unit: int = 0  # size of a record in integers; 0 for real numbers
     largest: int | None = None  # change of a single integer; None for one unit
@@ -193,7 +193,7 @@ class Release:
             return DiscreteLaplaceEvent(self.multiplier, round(self.l1 / self.grid))
         if self.law == "laplace":
             return NormExponentialEvent(self.multiplier)
-        if self.unit == 1:  # entry by entry; on a fine grid noise is as good as continuous
+        if self.unit == 1:  # per entry; on a fine grid noise counts as continuous
             return repeated(DiscreteGaussianEvent(self.sigma, 1), int(self.l1))
         return GaussianEvent(self.multiplier)
 

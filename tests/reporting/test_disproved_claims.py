@@ -162,7 +162,7 @@ def test_a_fitted_model_with_a_false_record_is_shown_nowhere():
 @pytest.mark.parametrize("name", [None, "MyEstimator"])
 def test_budgets_take_and_repeat_no_such_pair(composition, name):
     budget = BudgetAccountant(8.0, 1e-4, composition=composition)
-    with pytest.raises(ValueError, match="State a pair|an accountant returns"):
+    with pytest.raises(ValueError, match=r"State a pair|an accountant returns"):
         budget.reserve(GaussianEvent(1.2), epsilon=0.01, delta=DELTA, estimator=name)
     assert budget.spent() == (0.0, 0.0)
     budget.reserve(GaussianEvent(1.2), epsilon=4.1, delta=DELTA, estimator=name)

@@ -374,7 +374,7 @@ class Accountant(ABC):
         """Name an accountant that supports a leaf."""
         known = [cls for cls in Accountant._known.values() if cls().is_differential_privacy]
         for adjacency in (self._adjacency, *ADJACENCIES):
-            # Under the other relation the same kind of accountant is named first.
+            # Under the other adjacency relation, name this kind of accountant first.
             for cls in known if adjacency == self._adjacency else [type(self), *known]:
                 if cls(adjacency).supports(leaf):
                     where = "" if adjacency == self._adjacency else f" under {adjacency!r}"

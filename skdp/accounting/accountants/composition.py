@@ -256,7 +256,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
         choosing, log_kept = self._choosing(), self._log_kept()
-        # What may still fail once the stated failures did not happen.
+        # The remaining delta if the stated failures do not happen.
         left = -math.expm1(math.log1p(-delta) - log_kept)
         rounding = 8.0 * _U * (delta - log_kept) if math.isfinite(log_kept) else 0.0
         if not left > rounding:

@@ -19,7 +19,7 @@ from skdp.accounting.releases.sampled_gaussian import binomial_terms
 from skdp.base.parameters import Adjacency, Conversion, Subsampling
 from skdp.exceptions import UnsupportedEventError
 
-# Logarithms of the moments of the first scan, where these cost nothing.
+# Logarithms of the moments of the first scan, for closed forms.
 _CLOSED_FORM: list[float] = np.log(np.geomspace(1e-7, 1e10, 52)).tolist()
 
 
@@ -124,7 +124,7 @@ def gaussian_of(leaf: Event, adjacency: Adjacency) -> GaussianMixture:
     return mixture
 
 
-_LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be told apart
+_LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be distinguished
 _SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may be negative
 
 
@@ -264,7 +264,7 @@ class BayesianAccountant(GenericAccountant):
         try:
             distances = np.array(squared_distances, dtype=np.float64)
         except (TypeError, ValueError):
-            # NumPy's message would quote what could not be read.
+            # NumPy's message would quote the private input.
             raise ValueError("squared_distances must be a list of real numbers.") from None
         if distances.ndim != 1 or len(distances) < 2 or count < 1:
             raise ValueError(

@@ -15,7 +15,7 @@ Plan = dict[Event, Any]  # a window, or None, for each sampled run
 
 _LARGEST_CHANGE, _SMALLEST_CHANGE = 2.0, 1.1  # factors between neighbouring windows
 _WORTHWHILE = 1e-3  # relative improvement below which the changes are halved
-_PROMISING = 1.5  # windows that cost so many times the composition are not improved
+_PROMISING = 1.5  # multiple of the composition's cost from which windows are not improved
 
 
 class HiddenStateAccountant(Accountant):

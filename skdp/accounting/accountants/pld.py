@@ -193,7 +193,7 @@ class PLDAccountant(Accountant):
     ) -> Interval:
         """Consult other bounds on large values with wide intervals."""
         # With very little noise the losses of one release span more scales than there are cells or
-        # frequencies; these bounds hold as well, and no loss is too large for them.
+        # frequencies; these bounds are valid as well, for any loss.
         if best[1] <= large or is_narrow(best, self.rtol):
             return best
         mu = mu_of_all_rows(self._counts, self._adjacency)
@@ -208,7 +208,7 @@ class PLDAccountant(Accountant):
         """Bound epsilon for one direction, at any delta."""
         if not pairs or delta >= _SMALLEST_DELTA:
             return epsilon_bounds(pairs, mu, delta, self.rtol, floor)
-        # What is below all that is ever neglected costs no less than what is not.
+        # A smaller delta costs no less than the smallest one that is computed.
         lower, _ = epsilon_bounds(pairs, mu, _SMALLEST_DELTA, self.rtol)
         failure, largest, _ = extremes(pairs)
         return lower, largest if failure == 0.0 == mu else math.inf
@@ -218,7 +218,7 @@ class PLDAccountant(Accountant):
         """Return the larger of each bound over directions."""
         intervals: list[Interval] = []
         for pairs, mu in plan.directions:
-            # What is below the lower bound of another direction need not be known better.
+            # Values below the lower bound of another direction need no refinement.
             floor = max((lower for lower, _ in intervals), default=0.0)
             intervals.append(bound(pairs, mu, floor))
         lower, upper = (max(intervals, key=itemgetter(side)) for side in (0, 1))

@@ -16,7 +16,7 @@ from skdp.accounting.events import Event
 from skdp.base.parameters import Adjacency, Sampling
 from skdp.exceptions import CalibrationError
 
-_MOST_STEPS = 10**15  # a number of no practical meaning
+_MOST_STEPS = 10**15  # without practical meaning
 _LEAST_RATE = 1e-30  # below which no sample rate is considered
 
 
@@ -183,7 +183,7 @@ def _largest_batch(target: Target, least: Training, size: int) -> int:
 def _largest_rate(target: Target, least: Training) -> float:
     """Return the largest rate, any real number in (0, 1]."""
     make_event = least.vary("sample_rate")
-    # Some accountants know full batches only.
+    # Some accountants support only full batches.
     whole, sampled = make_event(1.0), make_event(0.5)
     if not target.supports(sampled) and target.supports(whole) and target.affords(whole):
         return 1.0

@@ -28,7 +28,7 @@ from skdp.accounting.numerics.arithmetic import golden_section, narrow_bracket
 from skdp.base.parameters import Adjacency, PrintedMeanTerm, Sampling, plain_arguments
 from skdp.exceptions import CalibrationError
 
-NOISE_RANGE = (1e-3, 1e12)  # noise multipliers that are considered
+NOISE_RANGE = (1e-3, 1e12)  # of noise multipliers
 
 
 class Training(NamedTuple):
@@ -223,7 +223,7 @@ def dearest_plan(
     )
 
 
-_LARGEST_STEP_DELTA = 0.99  # a step may fail with a larger probability, but gains nothing by it
+_LARGEST_STEP_DELTA = 0.99  # larger failure probabilities of a step gain nothing
 
 
 @plain_arguments

@@ -18,14 +18,14 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.arithmetic import float_up
 from skdp.base.parameters import Adjacency
 
-_TOLERANCE = 1e-4  # relative distance from the target that is good enough
-_FINE = 3e-5  # what the first evaluations try for
-_PATIENCE = 5  # evaluations, the last of which is content with the tolerance
+_TOLERANCE = 1e-4  # sufficient relative distance from the target
+_FINE = 3e-5  # aim of the first evaluations
+_PATIENCE = 5  # evaluations; the last one accepts the tolerance
 _ROUNDING = 1e-13  # of logarithms and exponentials
-_LEAST_WIDTH = 1e-10  # of a bracket in logarithms: a cost that jumps ends there
+_LEAST_WIDTH = 1e-10  # of a bracket in logarithms, if the cost jumps
 _LEAP = 2.0  # the farthest first step, in logarithms
 _CREEP = 1e-6  # the shortest
-_EVALUATIONS = 200  # in all, about
+_EVALUATIONS = 200  # in total, roughly
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Axis:
         return self._sign * math.log(parameter)
 
     def parameter(self, coordinate: float) -> float:
-        """Return the valid parameter at, or just below the cost of, a coordinate."""
+        """Return the valid parameter at, or just on the cheap side of, a coordinate."""
         value = math.exp(min(self._sign * coordinate, 700.0))
         low, high = sorted((self.cheapest, self.dearest))
         if value <= low * (1.0 + _ROUNDING):
@@ -64,7 +64,7 @@ class _Search:
         self.aim = math.log(target) + math.log1p(-0.3 * _FINE)
         self.known: dict[float, float] = {}
         self.places: dict[float, float] = {}  # the coordinates that led to parameters
-        self.noise = 0.0  # by how much, in logarithms, a cost has exceeded that of a dearer one
+        self.noise = 0.0  # largest log excess of a cost over a more expensive one
         self.fits: float | None = None
         self.exceeds: float | None = None
 
@@ -114,7 +114,7 @@ class _Search:
             before = (x, y) if math.isfinite(y) else None
             distance = abs(y) / slope if math.isfinite(y) and 0.0 < slope < math.inf else leap
             x += math.copysign(min(max(distance, creep), leap), -y)
-            # Whoever stays on one side goes further each time, until the axis ends.
+            # On the same side, go further each time, until the axis ends.
             leap, creep = 2.0 * leap, 10.0 * creep
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ def dearest_affordable(
     cost: Callable[[float], float], target: float, axis: Axis, start: float
 ) -> float | None:
     """Return the parameter with the largest cost within ``target > 0``, or None."""
-    # Where costs do not rise along the axis, some affordable parameter is returned.
+    # If costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
     search.bracket(axis.coordinate(start))
     if not search.is_over:
@@ -263,7 +263,7 @@ class Target:
         return f"the nearest possible {'is' if len(found) == 1 else 'are'} {', or '.join(found)}"
 
 
-_FEW = 10  # releases whose epsilons rather add up
+_FEW = 10  # releases whose epsilons are added up
 
 
 def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
@@ -293,7 +293,7 @@ def _variance(leaf: Event, adjacency: Adjacency) -> float:
     if mu is not None:
         return mu * mu
     if pair is not None:
-        # The limit is for small rates. At most, every sample holds all rows.
+        # The limit is for small rates; the bound is for samples of all rows.
         return min(limiting_square(pair), pair.mu_of_all_rows**2)
     return moments.of(2.0) if moments is not None and moments.quick else 0.0
 

@@ -216,7 +216,7 @@ def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
         current, times = stack.pop()
         if times == 0:
             continue
-        # Of these types exactly: what a subclass means is not known here.
+        # Exact types only, as a subclass may have another meaning.
         if type(current) is RepeatedEvent:
             stack.append((current.event, times * current.count))
         elif type(current) is ComposedEvent:

@@ -13,7 +13,7 @@ from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEv
 from skdp.base.parameters import plain_arguments
 
 _OWNER = "LastIterateEvent"
-_SMALLEST_GAP = 1e-290  # contractions closer to 1 are taken for none
+_SMALLEST_GAP = 1e-290  # contractions closer to 1 count as none
 _TWO = 2.0 * (1.0 - 1e-15)  # twos are subtracted from with their rounding errors
 
 

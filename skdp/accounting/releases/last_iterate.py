@@ -54,7 +54,7 @@ class SampledRun(NamedTuple):
     """Numbers of a run on sampled batches, in units of the noise."""
 
     rate: float  # with which a record is in a batch
-    radius: float  # that the changed record, relative to what is common, adds to the noisy gradient
+    radius: float  # by which the changed record moves the noisy gradient
     one_sided: bool  # the record is absent from one of the runs
     steps: int
     gap: float  # one minus the contraction factor of the part that is common to both runs

@@ -226,7 +226,7 @@ def pair_of_laplace(mixture: LaplaceMixture, direction: str) -> Pair | None:
     if mixture.kind == "laplace":
         return bounded(shift) or LaplacePair(shift)
     if mixture.shift > _LARGEST_SAMPLED_SHIFT:
-        # Whoever is sampled is seen: any two results differ with the rate at most.
+        # A sampled record is revealed: results differ with at most the sampling probability.
         return RandomisedResponsePair(0.0, rate)
     kind = direction if mixture.kind == "poisson-add-remove" else mixture.kind
     return laplace_pair(kind, rate, shift)

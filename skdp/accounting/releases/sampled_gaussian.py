@@ -76,7 +76,7 @@ class SampledGaussian(OnSample):
 
         def pair(direction: str) -> Pair:
             if mixture.mu > _LARGEST_SHIFT:
-                # Whoever is sampled is seen: any two results differ with the rate at most.
+                # A sampled record is revealed: results differ with at most the sampling rate.
                 return RandomisedResponsePair(0.0, mixture.rate)
             kind = direction if directed else mixture.kind
             return gaussian_pair(kind, max(mixture.rate, _LEAST), max(mixture.mu, _LEAST))
@@ -191,7 +191,7 @@ def log_moment_uniform(rate: float, mu: float, order: float) -> float:
     log_weight = np.tile(np.log(width * weights), panels) + _log_normal_density(x)
     log_m = _log_ratio(rate, mu, x)
     still = math.log1p(-rate) + math.log(math.erf(0.5 * mu / math.sqrt(2.0)))
-    # Beyond the last panel M^(1-alpha) <= 1, so the tail of phi bounds what is left of that term.
+    # Beyond the last panel M^(1-alpha) <= 1, so the tail of phi bounds the rest of that term.
     tail = float(log_ndtr(-high))
     log_terms = np.concatenate(
         [log_weight + order * log_m, log_weight - (order - 1.0) * log_m, [still, tail]]

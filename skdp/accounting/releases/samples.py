@@ -263,7 +263,7 @@ def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
 
 
 _ROUNDING = 1e-11  # of log moments, per order, generously
-_LARGEST_SHIFT = 4.0  # beyond which an epoch is taken for one whose lots are known
+_LARGEST_SHIFT = 4.0  # beyond which the batches of an epoch count as known
 _LEAST_SHIFT = 1e-4  # shifts below count as this one, which can only raise a bound
 
 

@@ -31,7 +31,7 @@ from skdp.accounting.pld.pairs.discrete import RandomisedResponsePair
 from skdp.accounting.pld.pairs.profile import ProfilePair
 from skdp.base.parameters import cached_property
 
-# Guarantees below these count as these: squares of what is as small would vanish.
+# Guarantees below these count as these: the squares of smaller ones would vanish.
 _LEAST_EPSILON = 1e-100
 _LEAST_FAILURE = 1e-290
 

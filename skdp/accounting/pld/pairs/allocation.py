@@ -28,7 +28,7 @@ _STEP = 0.08  # of the deviation of Y; the sum's variance grows by a sixth of it
 _COARSE = 0.15  # the same, where otherwise transforms would be long
 _SIZE = 2**13  # of a transform, wherever that allows the coarse step
 _LARGEST_SIZE = 2**15  # of a transform
-_SMALLEST = 1e-15  # divergences below, where those of a known lot will do
+_SMALLEST = 1e-15  # below, the divergence for a known batch is enough
 _CUT = 1e-5  # of the divergence, what cutting Y off may add, at first or ...
 _LARGEST_CUT = 1e-3  # ... at last, about
 _REACH = 9.0  # deviations of the sum on either side of one large Y that a window holds
@@ -81,7 +81,7 @@ class AllocatedEpoch:
     @property
     def deviation(self) -> float:
         """The approximate standard deviation of the loss."""
-        told = (self._own + self._other) * self.mu  # that of a known lot, far below for large mu
+        told = (self._own + self._other) * self.mu  # that of a known batch, far below for large mu
         return min(told, math.sqrt(self._variance(1.0) / self.lots))
 
     def profile(self, epsilon: float, most: float = 1.0) -> float:
@@ -89,7 +89,7 @@ class AllocatedEpoch:
 
         ``most`` is a known bound, such as one at a smaller epsilon.
         """
-        # Whoever is told a record's lot sees one Gaussian release.
+        # If a record's batch is known, it is in one Gaussian release.
         told = gaussian_profile.delta((self._own + self._other) * self.mu, epsilon)
         most = min(most, told)
         if self.lots == 1 or told < _SMALLEST:
@@ -139,10 +139,10 @@ class AllocatedEpoch:
     def _on_grid(self, ratio: float, tail: float) -> _Prices:
         """Cut Y off, and split it among the nodes of a grid."""
         far = max(self.mu - float(ndtri(tail)), -float(ndtri(tail / self.lots)))
-        # A z above counts as an infinite loss, and as one at the end besides, all moved up so that
+        # A z above counts as an infinite loss, and also as one at the end, all moved up so that
         # the mean remains; one below is raised to the end, and the mean with it.
         end = self._value(far, ratio) if self._own else 1.0
-        # If a record is added, one Y of 1 - lots makes the sum negative: no matter how low it is.
+        # If a record is added, a single Y of at most 1 - lots makes the sum negative.
         start = max(self._value(-far, ratio), -math.inf if self._own else 1.0 - self.lots)
         top, top_doubt = self._priced(np.array([end]), ratio, 1.0)
         bottom, bottom_doubt = self._priced(np.array([start]), ratio, -1.0)
