@@ -220,5 +220,5 @@ class _Chain:
 def _check(accountant: Accountant, size: int) -> int:
     size = check_integer("group privacy", "size", size, 1)
     if not isinstance(accountant, Accountant):
-        raise TypeError(f"accountant must be an Accountant with some events, got {accountant!r}.")
+        raise TypeError(f"accountant must be an Accountant with a plan, got {accountant!r}.")
     return size
