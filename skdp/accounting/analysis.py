@@ -1,7 +1,7 @@
 """Answers of a release about its privacy cost; accountants query them and need no event types.
 
 Each kind of event has a card: an `Analysis`, with the proved bounds, in `skdp.accounting.releases`.
-Cards are found by exact type, as a subclass may have another meaning.
+Cards are found by exact type: a subclass may have another meaning, and is refused without a card.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Windows(Protocol):
         """Return windows that differ from one by a factor."""
 
     def event(self, window: Any) -> Event:
-        """Return the event that dominates the release."""
+        """Return the event that dominates the release, failures excepted."""
 
 
 class Domination(NamedTuple):
@@ -189,7 +189,7 @@ class Analysis:
         return (self.event,)
 
     def covers(self, event: Any) -> bool:
-        """Return whether an event of this type is at most as costly a run."""
+        """Return whether an event of this type is the same, or a more cautious run."""
         return bool(event == self.event)
 
     def with_noise(self, factor: float) -> Event:
@@ -226,7 +226,7 @@ def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
 
 
 def costs_no_more(event: Event, planned: Event) -> bool:
-    """Return whether an event is a planned one, perhaps more cautious."""
+    """Return whether an event is the planned one, or a more cautious run."""
     if event == planned:
         return True
     if type(event) is RepeatedEvent and type(planned) is RepeatedEvent:

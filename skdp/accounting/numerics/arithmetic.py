@@ -25,7 +25,7 @@ def read_decimal(number: float) -> Fraction:
 
 
 def round_up(amount: Fraction) -> Fraction:
-    """Return a larger dyadic fraction, short in sums."""
+    """Return a dyadic fraction at least as large, short in sums."""
     numerator, denominator = amount.numerator, amount.denominator
     shift = _BITS - (numerator.bit_length() - denominator.bit_length())
     if numerator.bit_length() <= _BITS and denominator & (denominator - 1) == 0:
@@ -225,7 +225,10 @@ def minimise(
 
 
 def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
-    """Return the smallest delta, up to rounding, for a bound on epsilon, or 1."""
+    """Return the smallest delta for a bound on epsilon, up to rounding, or 1.
+
+    The bound was evaluated there, and must not rise with delta.
+    """
     if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
         return math.exp(_SMALLEST)
     return math.exp(

@@ -41,7 +41,7 @@ class RandomisedResponseProfile:
         self._rounding = 4.0 * UNIT_ROUNDOFF * len(lies)
 
     def _evaluate(self, threshold: float) -> tuple[float, float, float]:
-        """Return delta, its error, and minus its slope."""
+        """Return delta, an error bound, and minus its slope."""
         above = int(np.searchsorted(-self._losses, -threshold, side="left"))
         terms, beyond = self._terms[:above], self._losses[:above] - threshold
         slopes = terms * np.exp(-beyond)

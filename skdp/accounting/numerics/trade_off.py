@@ -43,7 +43,7 @@ def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
 
 
 def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
-    """Bound a trade-off function from above: some test does as well.
+    """Bound a trade-off function from above: some test does at least as well.
 
     Delta is bounded at `epsilons`, increasing from 0. Returns miss rates at `alphas`.
     """

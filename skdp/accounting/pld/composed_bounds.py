@@ -171,7 +171,7 @@ class Direction(NamedTuple):
 class Plan(NamedTuple):
     """Directions of a history; the worst counts.
 
-    If ``attained``, pairs have their releases' divergences, so lower bounds count.
+    If ``attained``, pairs have their releases' largest divergences, so lower bounds count.
     """
 
     directions: list[Direction]

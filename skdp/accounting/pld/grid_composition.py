@@ -127,7 +127,7 @@ def _normalised(
 def tilt_masses(
     indices: Indices, masses: Array, infinite: float, step: float, tilt: float
 ) -> TiltedLoss:
-    """Tilt masses under P at indices of ``step``, with rounding errors."""
+    """Tilt masses under P of losses in units of ``step``, with allowance for rounding."""
     kept = masses > 0.0
     indices, masses = indices[kept], masses[kept]
     exponents = tilt * step * indices + np.log(masses)

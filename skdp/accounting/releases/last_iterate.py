@@ -54,7 +54,7 @@ class SampledRun(NamedTuple):
     """Numbers of a run on sampled batches, in units of the noise."""
 
     rate: float  # with which a record is in a batch
-    radius: float  # by which the changed record moves the noisy gradient
+    radius: float  # by which the changed record moves the gradient, compared with the common part
     one_sided: bool  # the record is absent from one of the runs
     steps: int
     gap: float  # one minus the contraction factor of the part that is common to both runs
@@ -96,7 +96,7 @@ class SampledRun(NamedTuple):
         return left * left * squeeze(self.gap, steps)
 
     def event(self, window: Window) -> Event:
-        """Return releases that dominate the last iterate."""
+        """Return releases that dominate the last iterate, failures excepted."""
         hiding = GaussianEvent(math.sqrt(window.share) / self.radius / _ROUND_UP)
         # Under replace-one this stands for the antiparallel pair, also where the batch is a
         # uniform subset: the two runs are at different iterates, so that no sharper pair holds.
@@ -151,7 +151,7 @@ class SampledRun(NamedTuple):
 
 
 def _largest_batch(run: LastIterateEvent) -> int | None:
-    """Return the largest Poisson batch with a contracting step."""
+    """Return the largest Poisson batch with the full contraction of the penalty."""
     assert isinstance(run.step, PoissonSampledEvent) and run.dataset_size is not None
     convexity = run.strong_convexity
     if convexity >= 1.0:

@@ -44,7 +44,7 @@ from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 
 
 class Noise(Analysis, ABC):
-    """Noise per change by one record; in samples, per contribution."""
+    """Noise relative to the largest change by one record; in samples, to one contribution."""
 
     @abstractmethod
     def of_two(self) -> Event:
