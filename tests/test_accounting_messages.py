@@ -63,8 +63,8 @@ def test_refusal_names_who_has_a_bound(accountant, event, advice):
         (lambda: PLAN.compose(GAUSSIAN, 1.5), ValueError, "compose: count must be an integer"),
         (lambda: PLDAccountant(rtol="a"), TypeError, "rtol must be a real number"),
         (lambda: group_privacy("1", 1e-6, 2), TypeError, "epsilon must be a real number"),
-        (lambda: group_epsilon(PLDAccountant, 1e-6, 2), TypeError, "must be an Accountant that"),
-        (lambda: group_delta(1.0, 1.0, 2), TypeError, "must be an Accountant that"),
+        (lambda: group_epsilon(PLDAccountant, 1e-6, 2), TypeError, "must be an Accountant with"),
+        (lambda: group_delta(1.0, 1.0, 2), TypeError, "must be an Accountant with"),
         (lambda: calibrate_event(GAUSSIAN, 1.0, 1e-5), TypeError, "make_event must be a function"),
         (
             lambda: calibrate_event(GaussianEvent, 1.0, 1e-5, bracket=3),
@@ -75,14 +75,14 @@ def test_refusal_names_who_has_a_bound(accountant, event, advice):
         (lambda: BayesianAccountant(moments=3), TypeError, "moments must be a sequence"),
         (lambda: PrivacyValue(1.0, 2.0), ValueError, "lower must be at most upper=1.0"),
         (lambda: PrivacyValue(math.nan), ValueError, "lower must be at most"),
-        (lambda: Event.from_dict("x"), TypeError, "reads what to_dict returned"),
+        (lambda: Event.from_dict("x"), TypeError, "needs the output of to_dict"),
         (
             lambda: Event.from_dict({"type": "GaussianEvent", "sigma": 1.0}),
             ValueError,
             "parameters \\['noise_multiplier'\\], got \\['sigma'\\]",
         ),
         (lambda: PLDAccountant.from_dict({"type": "pld"}), ValueError, "lack \\['adjacency'"),
-        (lambda: PLDAccountant.from_dict("x"), TypeError, "reads what to_dict returned"),
+        (lambda: PLDAccountant.from_dict("x"), TypeError, "needs the output of to_dict"),
         (lambda: Accountant.from_dict({"type": "x"}), ValueError, "accountant must be one of"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Numbers about privacy: events, what they cost, and how much noise a target needs.
+"""Privacy accounting: events, their privacy cost, and the noise that a target needs.
 
-Nothing here sees data. Events (`skdp.accounting.events`) say what happened, accountants say what
-it costs, and calibration turns a target into a noise multiplier, a number of steps or a rate.
+Nothing here sees data. Events describe releases, accountants compute their privacy cost, and
+calibration turns a target into a noise multiplier, a number of steps or a sample rate.
 """
 
 import skdp.accounting.interchange

@@ -1,7 +1,7 @@
-"""What a release can answer about its cost; whatever prices it asks here, and knows no event.
+"""Answers of a release about its privacy cost; accountants query them and need no event types.
 
-Each kind of event has a card, an `Analysis`, in `skdp.accounting.releases`. The table of cards goes
-by exact type: a subclass means something else than its base, and is refused until it has a card.
+Each kind of event has a card: an `Analysis`, with the proved bounds, in `skdp.accounting.releases`.
+Cards are found by exact type: a subclass may have another meaning, and is refused without a card.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from skdp.base.parameters import Adjacency
 
 Reading = Callable[[float], Fraction]
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
-SMALLEST = math.ulp(0.0)  # zero is for what reveals nothing, not for what vanishes in a float
+SMALLEST = math.ulp(0.0)  # zero means that nothing is revealed, not that a float underflows
 
 
 class DominatingPairs(NamedTuple):
-    """Pairs that dominate a release, in both directions between two neighbours."""
+    """Pairs that dominate a release in both directions."""
 
-    of: Callable[[str], Pair | None]  # by "remove" or "add"; None where nothing is revealed
+    of: Callable[[str], Pair | None]  # by "remove" or "add"; None if nothing is revealed
     directed: bool = False  # the two differ
-    attained: bool = False  # at every order they have the largest divergence that there can be
+    attained: bool = False  # the largest possible divergence at every order
 
 
 class LogMoments(NamedTuple):
-    """Bounds on ``(order - 1)`` times the Renyi divergences of a release that may fail."""
+    """``(order - 1)`` times Renyi divergences of a release that may fail."""
 
     of: Callable[[float], float]  # by order, above 1
     log_kept: float = 0.0  # the logarithm of the probability that it does not fail
     finite: bool = True  # at every order
     closed_form: bool = False
-    quick: bool = True  # enough to be asked for beside other bounds
+    quick: bool = True  # enough to supplement other bounds
 
 
 class GaussianMixture(NamedTuple):
-    """A Gaussian release, on a sample or not, in units of the noise."""
+    """A Gaussian release, sampled or not, in units of the noise."""
 
     kind: str  # gaussian, poisson-add-remove, poisson-replace-one or uniform-replace-one
     rate: float
@@ -59,12 +59,12 @@ class GaussianMixture(NamedTuple):
 
     @property
     def contributions(self) -> int:
-        """How often the bound a record moves a sum that it is in: replacing it, twice."""
+        """Number of norm bounds by which a record moves its sum."""
         return 1 if self.kind in ("gaussian", "poisson-add-remove") else 2
 
     @property
     def mu_of_all_rows(self) -> float:
-        """The Gaussian-DP parameter if every sample held all rows."""
+        """The Gaussian-DP parameter if every sample contained all rows."""
         return self.contributions / self.noise_multiplier
 
 
@@ -76,31 +76,31 @@ class Guarantee(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """A bound on Renyi divergences, exact or rounded up, that holds but for a probability."""
+    """A bound on Renyi divergences, except with probability ``slack``."""
 
     divergence: Fraction
     slack: Fraction
 
 
 class Windows(Protocol):
-    """Events of which each dominates a release, but for a probability of ``failure``."""
+    """Events that each dominate a release, except with probability ``failure``."""
 
     @property
     def failure(self) -> float:
         """The probability."""
 
     def candidates(self, *, delta: float | None = None, epsilon: float | None = None) -> list[Any]:
-        """Return promising windows at a delta or at an epsilon."""
+        """Return promising windows."""
 
     def neighbours(self, window: Any, factor: float) -> list[Any]:
         """Return windows that differ from one by a factor."""
 
     def event(self, window: Any) -> Event:
-        """Return what dominates the release, failures apart."""
+        """Return the event that dominates the release, failures excepted."""
 
 
 class Domination(NamedTuple):
-    """An event that costs at least as much, and perhaps other, cheaper ones that do, too."""
+    """A dominating event, and perhaps cheaper ones."""
 
     event: Event
     windows: Windows | None = None
@@ -108,18 +108,18 @@ class Domination(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is proved about an event under a relation; None, the default, where nothing is.
+    """Proved bounds for an event under an adjacency relation; None for no bound.
 
     Leaves have cards; compositions are folded.
     """
 
     event: Any
     adjacency: Adjacency
-    # Whether nothing but the stated guarantee is known, so that some such release attains it.
+    # Whether only the stated guarantee is known, so some such release attains it.
     only_stated: ClassVar[bool] = False
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the dominating pairs; those of a Gaussian release are left to its mu."""
+        """Return the dominating pairs; Gaussian releases have `mu` instead."""
         other = self._dominating_card()
         pairs = None if other is None else other.pairs()
         return None if pairs is None else pairs._replace(attained=False)
@@ -133,14 +133,14 @@ class Analysis:
         return LogMoments(lambda order: 0.5 * order * (order - 1.0) * mu * mu, closed_form=True)
 
     def mu(self) -> float | None:
-        """Return the shift of the Gaussian pair that dominates; 0 only if nothing is released."""
+        """Return the dominating Gaussian shift; 0 only without a release."""
         other = self._dominating_card()
         return None if other is None else other.mu()
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
-        """Return the (epsilon, delta) that the release has by itself, if it has a single one.
+        """Return the only (epsilon, delta) of the release, if any.
 
-        ``read`` says what number a float is: its binary value, or the decimal that was typed.
+        ``read`` converts floats: by binary value, or as typed in decimal.
         """
         if self.mu() == 0.0:
             return Guarantee(Fraction(0), Fraction(0))
@@ -148,52 +148,52 @@ class Analysis:
         return None if other is None else other.stated(read)
 
     def of_two(self) -> Event | None:
-        """Return what says under replace-one what this event says under add-remove."""
+        """Return the replace-one event for this add-remove event."""
         return None
 
     def dominated_by(self) -> Domination | None:
-        """Return other events that dominate this one.
+        """Return dominating events.
 
-        The other answers follow, if a single release dominates; what it is composed of does not.
+        A single release gives all other answers; its parts do not.
         """
         return None
 
     def _dominating_card(self) -> Analysis | None:
-        """Return the card of the release that dominates this one."""
+        """Return the card of the dominating release."""
         known = self.dominated_by()
         if known is None or known.windows is not None:
             return None
         return analysis_of(known.event, self.adjacency)
 
     def mixture(self) -> GaussianMixture | None:
-        """Return the mixture if this is a Gaussian release, on a sample or not."""
+        """Return the mixture of a Gaussian release."""
         other = self._dominating_card()
         return None if other is None else other.mixture()
 
     def mu_squared(self) -> Fraction | None:
-        """Return the square of a Gaussian-DP parameter, exact where the noise is."""
+        """Return the square of mu, exact if the noise is."""
         mu, other = self.mu(), self._dominating_card()
         if mu is not None and other is not None and mu == other.mu():
             return other.mu_squared()
         return None if mu is None or math.isinf(mu) else Fraction(mu) ** 2
 
     def rho(self, read: Reading = Fraction) -> Divergence | None:
-        """Return the rho with which all divergences of order a are at most ``a rho``."""
+        """Return rho: divergences of order a are at most ``a rho``."""
         square, known = self.mu_squared(), self.stated(read)
         if square is not None:
             return Divergence(square / 2, Fraction(0))
         return None if known is None else Divergence(pure_rho(known.epsilon), known.delta)
 
     def parts(self) -> tuple[Event, ...]:
-        """Return the events of which exactly one concerns any one record."""
+        """Return events, exactly one of which concerns any given record."""
         return (self.event,)
 
     def covers(self, event: Any) -> bool:
-        """Tell whether an event of the same type is this one, or the same run more cautiously."""
+        """Return whether an event of this type is the same, or a more cautious run."""
         return bool(event == self.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with so many times the noise; the event itself if it has none."""
+        """Return the release with a multiple of its noise, if any."""
         event: Event = self.event
         return event
 
@@ -204,7 +204,7 @@ _CARDS: dict[type[Event], Card] = {}
 
 
 def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
-    """Enter a card, a class or a function of event and adjacency, for events of these types."""
+    """Register a card (class or function) for event types."""
 
     def enter(card: AnyCard) -> AnyCard:
         _CARDS.update(dict.fromkeys(types, card))
@@ -215,18 +215,18 @@ def card_of(*types: type[Event]) -> Callable[[AnyCard], AnyCard]:
 
 @lru_cache(maxsize=512)
 def analysis_of(event: Event, adjacency: Adjacency) -> Analysis:
-    """Return the card of an event; one that proves nothing, if its very type has none."""
+    """Return the card of an event; without bounds if none is registered."""
     kind = type(event)
-    # Events are merged where they are equal: a dataclass of its own, which compares all fields.
+    # Equal events are merged, so the class must be a dataclass that compares all fields.
     own = {"profile_bound", "__eq__", "__dataclass_fields__"} <= vars(kind).keys()
     own = own and all(field.compare for field in fields(kind))
     if kind not in _CARDS and isinstance(event, ProfileEvent) and own:
-        kind = ProfileEvent  # which brings its theorem along
+        kind = ProfileEvent  # which contains its theorem
     return _CARDS.get(kind, Analysis)(event, adjacency)
 
 
 def costs_no_more(event: Event, planned: Event) -> bool:
-    """Tell whether an event is the planned one, or the same releases run more cautiously."""
+    """Return whether an event is the planned one, or a more cautious run."""
     if event == planned:
         return True
     if type(event) is RepeatedEvent and type(planned) is RepeatedEvent:
@@ -234,12 +234,12 @@ def costs_no_more(event: Event, planned: Event) -> bool:
     if type(event) is ComposedEvent and type(planned) is ComposedEvent:
         same_length = len(event.events) == len(planned.events)
         return same_length and all(map(costs_no_more, event.events, planned.events))
-    # More noise or rarer samples are dominated under either relation.
+    # More noise or rarer samples are dominated under either adjacency relation.
     return type(event) is type(planned) and analysis_of(planned, ADJACENCIES[0]).covers(event)
 
 
 def with_noise(event: Event, factor: float) -> Event:
-    """Return releases with so many times the noise, wherever that is known to matter."""
+    """Return releases with a multiple of the noise, where it matters."""
     changed = change_leaves(
         event, lambda leaf: analysis_of(leaf, ADJACENCIES[0]).with_noise(factor)
     )
@@ -248,12 +248,12 @@ def with_noise(event: Event, factor: float) -> Event:
 
 
 def of_two(event: Event) -> Event | None:
-    """Return what says under replace-one what an event says under add-remove, leaf by leaf."""
+    """Return the replace-one event for an add-remove event, by leaves."""
     return change_leaves(event, lambda leaf: analysis_of(leaf, "add-remove").of_two())
 
 
 def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
-    """Add up the squares of mu of everything in an event; None if a leaf has none."""
+    """Sum the squares of mu; None if a leaf has none."""
     total = Fraction(0)
     for leaf, count in leaf_counts(event).items():
         square = analysis_of(leaf, adjacency).mu_squared()
@@ -266,7 +266,7 @@ def square_of(event: Event, adjacency: Adjacency) -> Fraction | None:
 def exact_sum(
     history: Event | Mapping[Event, int], adjacency: Adjacency, read: Reading = Fraction
 ) -> Guarantee | None:
-    """Add up what leaves state (basic composition); None if one of them states nothing."""
+    """Sum stated guarantees (basic composition), or return None."""
     epsilon, delta = Fraction(0), Fraction(0)
     counts = leaf_counts(history) if isinstance(history, Event) else history
     for leaf, count in counts.items():
@@ -281,13 +281,13 @@ def exact_sum(
 def sum_of_stated(
     history: Event | Mapping[Event, int], adjacency: Adjacency
 ) -> tuple[float, float] | None:
-    """Return what basic composition gives, as floats, rounded up; or None."""
+    """Return basic composition as floats, rounded up, or None."""
     total = exact_sum(history, adjacency)
     return None if total is None else (float_up(total.epsilon), min(1.0, float_up(total.delta)))
 
 
 def sum_of_moments(event: Event, adjacency: Adjacency) -> LogMoments | None:
-    """Add up the log moments of everything in an event; None if a leaf has none."""
+    """Sum log moments; None if a leaf has none."""
     parts: list[tuple[LogMoments, int]] = []
     for leaf, count in leaf_counts(event).items():
         moments = analysis_of(leaf, adjacency).log_moments()

@@ -1,4 +1,4 @@
-"""Parameters of events and distributions: how they are checked, written down and read again."""
+"""Parameters of events and distributions: checks, and conversion to plain values and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 
 class Described:
-    """A family of frozen dataclasses, whose parameters are numbers, texts, or of a family."""
+    """Base class of frozen dataclasses with numbers, texts or such dataclasses as parameters."""
 
     _types: ClassVar[dict[str, type[Any]]]
     _parts: ClassVar[type[Described]]  # the family of parameters that are none of these
@@ -23,22 +23,22 @@ class Described:
             cls._types[cls.__name__] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the type and the parameters as a dictionary of plain values, fit for JSON."""
+        """Return type and parameters as plain values, ready for JSON."""
         parameters = {field.name: _written(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
         return {"type": type(self).__name__} | parameters
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild what `to_dict` has written down.
+        """Rebuild an object from the output of `to_dict`.
 
         Raises
         ------
         TypeError, ValueError
-            If the data are no mapping, ``data["type"]`` names no known class, or the other keys are
-            not its parameters.
+            If the data are not a mapping, ``data["type"]`` names no known class, or the other keys
+            are not its parameters.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
+            raise TypeError(f"{cls.__name__}.from_dict needs the output of to_dict, got {data!r}.")
         parameters = dict(data)
         name = parameters.pop("type", None)
         if name not in cls._types:
@@ -65,7 +65,7 @@ def _written(value: Any) -> Any:
 
 
 def check_real(owner: str, name: str, value: object) -> float:
-    """Return a real parameter as a float, or say whose it is and what is wrong."""
+    """Return a real parameter as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{owner}: {name} must be a real number, got {value!r}.")
     return float(value)
@@ -79,7 +79,7 @@ def check_integer(owner: str, name: str, value: object, minimum: int) -> int:
 
 
 def store_number(owner: Any, name: str, wanted: str = "") -> None:
-    """Check that a field is finite, and ``> 0`` or ``>= 0`` if wanted, and store it as a float."""
+    """Store a finite field as a float, ``> 0`` or ``>= 0`` if wanted."""
     kind = type(owner).__name__
     value = check_real(kind, name, getattr(owner, name))
     low = value < 0.0 if wanted.startswith(">= 0") else value <= 0.0 and wanted != ""
@@ -90,7 +90,7 @@ def store_number(owner: Any, name: str, wanted: str = "") -> None:
 
 
 def store_share(owner: Any, name: str) -> None:
-    """Check that a field is in [0, 1] and store it as a float."""
+    """Store a field in [0, 1] as a float."""
     kind = type(owner).__name__
     value = check_real(kind, name, getattr(owner, name))
     if not 0 <= value <= 1:
@@ -99,6 +99,6 @@ def store_share(owner: Any, name: str) -> None:
 
 
 def store_integer(owner: Any, name: str, minimum: int) -> None:
-    """Check that a field is an integer that is at least a minimum, and store it as one."""
+    """Store an integer field that is at least a minimum."""
     value = check_integer(type(owner).__name__, name, getattr(owner, name), minimum)
     object.__setattr__(owner, name, value)

@@ -1,7 +1,7 @@
-"""Distributions of what a mechanism releases, for accountants that work from their divergences.
+"""Distributions of outcomes, for accountants that use their divergences.
 
-They are immutable, compare by value, are hashable and survive a round trip through plain
-dictionaries. Their Renyi divergences are in `skdp.accounting.numerics.renyi_divergences`.
+They are immutable, hashable, compared by value, and convertible to plain dictionaries and back.
+Their Renyi divergences are in `skdp.accounting.numerics.renyi_divergences`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skdp.accounting.checks import Described, store_number
 
 
 def _reals(owner: object, name: str, *, positive: bool = False) -> None:
-    """Check a field that holds a sequence of numbers and store it as a tuple of floats."""
+    """Store a sequence of numbers as a tuple of floats."""
     values = getattr(owner, name)
     kind = type(owner).__name__
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -54,14 +54,14 @@ class Distribution(Described):
 
 @dataclass(frozen=True)
 class Normal(Distribution):
-    """The normal distribution on the real line.
+    """Normal distribution on the real line.
 
     Parameters
     ----------
     mean : float
-        Its mean.
+        Mean.
     scale : float
-        Its standard deviation, positive.
+        Standard deviation, positive.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class DiagonalNormal(Distribution):
     means : sequence of float
         Mean of each coordinate.
     scales : sequence of float
-        Standard deviation of each coordinate, positive; as many as means.
+        Standard deviation of each coordinate, positive, with the length of `means`.
 
     Examples
     --------
@@ -112,14 +112,14 @@ class DiagonalNormal(Distribution):
 
 @dataclass(frozen=True)
 class MultivariateNormal(Distribution):
-    """A normal distribution in several dimensions.
+    """Normal distribution in several dimensions.
 
     Parameters
     ----------
     mean : sequence of float
-        Its mean.
+        Mean.
     covariance : sequence of sequences of float
-        Its covariance matrix, symmetric and positive definite.
+        Covariance matrix, symmetric and positive definite.
 
     Examples
     --------
@@ -156,14 +156,14 @@ class MultivariateNormal(Distribution):
 
 @dataclass(frozen=True)
 class Laplace(Distribution):
-    """The Laplace distribution, of density proportional to ``e^(-|x - mean| / scale)``.
+    """Laplace distribution, with density proportional to ``e^(-|x - mean| / scale)``.
 
     Parameters
     ----------
     mean : float
-        Its mean.
+        Mean.
     scale : float
-        Its scale, positive.
+        Scale, positive.
 
     Examples
     --------
@@ -181,12 +181,12 @@ class Laplace(Distribution):
 
 @dataclass(frozen=True)
 class Exponential(Distribution):
-    """The exponential distribution on the positive half line.
+    """Exponential distribution on the positive half line.
 
     Parameters
     ----------
     rate : float
-        One over its mean, positive.
+        Inverse of the mean, positive.
 
     Examples
     --------
@@ -203,14 +203,14 @@ class Exponential(Distribution):
 
 @dataclass(frozen=True)
 class Gamma(Distribution):
-    """The gamma distribution, of density proportional to ``x^(shape - 1) e^(-x / scale)``.
+    """Gamma distribution, with density proportional to ``x^(shape - 1) e^(-x / scale)``.
 
     Parameters
     ----------
     shape : float
-        Its shape, positive.
+        Shape, positive.
     scale : float
-        Its scale, positive.
+        Scale, positive.
 
     Examples
     --------
@@ -228,12 +228,12 @@ class Gamma(Distribution):
 
 @dataclass(frozen=True)
 class Beta(Distribution):
-    """The beta distribution, of density proportional to ``x^(a - 1) (1 - x)^(b - 1)`` on [0, 1].
+    """Beta distribution, with density proportional to ``x^(a - 1) (1 - x)^(b - 1)`` on [0, 1].
 
     Parameters
     ----------
     a, b : float
-        Its shapes, positive.
+        Shapes, positive.
 
     Examples
     --------
@@ -251,12 +251,12 @@ class Beta(Distribution):
 
 @dataclass(frozen=True)
 class Uniform(Distribution):
-    """The uniform distribution on an interval.
+    """Uniform distribution on an interval.
 
     Parameters
     ----------
     low, high : float
-        Its ends, ``low < high``.
+        Ends of the interval, ``low < high``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Noisy gradient descent on sampled batches: its event and its cost."""
+"""Event and privacy cost of noisy gradient descent on sampled batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skdp.base.parameters import Adjacency, Sampling
 def dpsgd_event(
     noise_multiplier: float, sample_rate: float, steps: int, *, sampling: str = "poisson"
 ) -> Event:
-    """Describe noisy gradient descent on Poisson samples, or on uniform ones of fixed size."""
+    """Return the event of noisy gradient descent on sampled batches."""
     inner = GaussianEvent(noise_multiplier)
     if sampling == "poisson":
         return RepeatedEvent(PoissonSampledEvent(sample_rate, inner), steps)
@@ -47,15 +47,16 @@ def dpsgd_epsilon(
     accountant: str | type[Accountant] = "pld",
     sampling: Sampling = "poisson",
 ) -> PrivacyValue:
-    """Return the epsilon that noisy gradient descent on sampled batches costs.
+    """Return the epsilon of noisy gradient descent on sampled batches.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+        Standard deviation of the noise on the summed gradient, divided by the clipping norm;
+        positive.
     sample_rate : float
-        Probability that a record enters a batch, in [0, 1]; for uniform sampling batch size over
-        data set size, in (0, 1].
+        Probability that a record enters a batch, in [0, 1]. For uniform sampling: batch size
+        divided by data set size, in (0, 1].
     steps : int
         Number of steps, fixed in advance.
     delta : float
@@ -66,7 +67,7 @@ def dpsgd_epsilon(
     Returns
     -------
     PrivacyValue
-        An upper bound on epsilon, in nats: a float that also knows its lower bound.
+        Upper bound on epsilon in nats; it carries a lower bound.
 
     Raises
     ------

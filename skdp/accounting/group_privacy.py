@@ -1,4 +1,4 @@
-"""What a guarantee for one record means for several."""
+"""Guarantees for groups of records, from a guarantee for one record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     delta : float
         Failure probability for neighbours, in [0, 1].
     size : int
-        In how many records data sets may differ, at least 1.
+        Number of records in which data sets may differ, at least 1.
 
     Returns
     -------
@@ -35,10 +35,10 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
 
     Notes
     -----
-    Along a chain of neighbours, ``P(S) <= e^eps P'(S) + delta`` at every link (Dwork and Roth,
-    2014, Theorem 2.2; Vadhan, 2017, Lemma 2.2). Replacing a record is removing one and adding
-    another, so that add-remove guarantees with ``size=2`` become replace-one guarantees; accounting
-    under replace-one from the start is tighter.
+    A chain of neighbours has ``P(S) <= e^eps P'(S) + delta`` at every link (Dwork and Roth, 2014,
+    Theorem 2.2; Vadhan, 2017, Lemma 2.2). To replace a record is to remove one and add another.
+    Add-remove guarantees with ``size=2`` are therefore replace-one guarantees, but accounting under
+    replace-one is tighter.
 
     Examples
     --------
@@ -67,25 +67,24 @@ def group_delta(accountant: Accountant, epsilon: float, size: int) -> PrivacyVal
     Parameters
     ----------
     accountant : Accountant
-        The plan, accounted for between neighbours.
+        Accountant with the plan, whose results are for neighbours.
     epsilon : float
         Privacy parameter in nats, ``>= 0``.
     size : int
-        In how many records data sets may differ, at least 1.
+        Number of records in which data sets may differ, at least 1.
 
     Returns
     -------
     PrivacyValue
-        Failure probability; no guarantee where the accountant gives none.
+        Failure probability; a guarantee only if the accountant gives one.
 
     Notes
     -----
-    The same chain as in `group_privacy`, with a different point of the profile at every link:
-    ``delta(e_1) + e^(e_1) delta(e_2) + e^(e_1 + e_2) delta(e_3) + ...`` bounds delta at
-    ``e_1 + ... + e_k`` for any real e_i; at a negative one the profile is at most
-    ``1 - e^x + e^x delta(-x)``. The e_i are taken in arithmetic progression, with the best
-    increment. That is exact for Gaussian plans, whose best increment is ``mu^2``: k records are
-    ``k mu``-GDP (Dong, Roth and Su, 2022, Theorem 2.4).
+    The chain is that of `group_privacy`, with a different point of the profile at every link. For
+    any real e_i, ``delta(e_1) + e^(e_1) delta(e_2) + e^(e_1 + e_2) delta(e_3) + ...`` bounds delta
+    at ``e_1 + ... + e_k``. At a negative x the profile is at most ``1 - e^x + e^x delta(-x)``. The
+    e_i form an arithmetic progression with the best increment. This is exact for Gaussian plans,
+    with increment ``mu^2``: k records are ``k mu``-GDP (Dong, Roth and Su, 2022, Theorem 2.4).
 
     Examples
     --------
@@ -117,17 +116,16 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
     Parameters
     ----------
     accountant : Accountant
-        The plan, accounted for between neighbours.
+        Accountant with the plan, whose results are for neighbours.
     delta : float
         Failure probability, in [0, 1).
     size : int
-        In how many records data sets may differ, at least 1.
+        Number of records in which data sets may differ, at least 1.
 
     Returns
     -------
     PrivacyValue
-        Epsilon in nats; infinite where nothing is known. No guarantee where the accountant gives
-        none.
+        Epsilon in nats, infinite if nothing is known; a guarantee only if the accountant gives one.
 
     Notes
     -----
@@ -158,7 +156,7 @@ def group_epsilon(accountant: Accountant, delta: float, size: int) -> PrivacyVal
 
 
 class _Chain:
-    """Bounds along a chain of neighbours, one point of the profile at every link."""
+    """Bounds along a chain of neighbours."""
 
     def __init__(self, accountant: Accountant, size: int) -> None:
         self._accountant = accountant
@@ -173,7 +171,7 @@ class _Chain:
         return self._known[x]
 
     def delta(self, epsilon: float, increment: float) -> float:
-        """Add up the deltas of the links, whose epsilons rise by ``increment``."""
+        """Sum the deltas of links whose epsilons rise by ``increment``."""
         total, passed = 0.0, 0.0
         for k in range(self._size):
             own = epsilon / self._size + increment * (k - 0.5 * (self._size - 1))
@@ -185,7 +183,7 @@ class _Chain:
         return total
 
     def best(self, epsilon: float) -> tuple[float, float]:
-        """Return the least delta found and the increment that attains it."""
+        """Return the least delta found and its increment."""
         plain = self.delta(epsilon, 0.0), 0.0
         middle = self._profile(epsilon / self._size)
         if not (0.0 < middle < 1.0 and math.isfinite(epsilon)):
@@ -199,7 +197,7 @@ class _Chain:
         return min(plain, central, (value, math.exp(exponent)))
 
     def solve(self, delta: float, low: float, high: float) -> float:
-        """Return an epsilon at which delta is attained, given a rough bracket."""
+        """Return an epsilon that attains delta, given a rough bracket."""
         while self.delta(high, 0.0) > delta:
             low, high = high, 2.0 * high
             if high > _LARGEST_EXPONENT * self._size:
@@ -222,5 +220,5 @@ class _Chain:
 def _check(accountant: Accountant, size: int) -> int:
     size = check_integer("group privacy", "size", size, 1)
     if not isinstance(accountant, Accountant):
-        raise TypeError(f"accountant must be an Accountant that holds a plan, got {accountant!r}.")
+        raise TypeError(f"accountant must be an Accountant with a plan, got {accountant!r}.")
     return size

@@ -1,8 +1,8 @@
-"""Events of dp-accounting: read as ours, and ours written as theirs, where both mean the same.
+"""Exchange of events with dp-accounting, where both libraries mean the same.
 
-The difference is noise. Theirs is counted over the largest norm of one record's value, whatever
-the relation; ours stands, outside samples, over the sensitivity under the relation in force, which
-is twice as large where a record is replaced. Inside samples both count over one record's value.
+There, noise is relative to the largest norm of one record's value. Here, outside samples, it is
+relative to the sensitivity, which is twice as large under replace-one. Inside samples both are
+relative to one record's value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OURS = {
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an event stands: under which relation, and whether inside a sample."""
+    """Adjacency relation of an event, and whether it is inside a sample."""
 
     adjacency: str
     sampled: bool = False
@@ -51,7 +51,7 @@ class _Place:
 
     @property
     def records(self) -> int:
-        """How many values of records differ: outside samples a replaced one counts twice."""
+        """Number of differing record values: 2 outside samples under replace-one."""
         return 2 if self.adjacency == "replace-one" and not self.sampled else 1
 
     def inside(self) -> _Place:
@@ -65,34 +65,34 @@ class _Place:
             )
 
     def need_one_meaning(self, event: Any) -> None:
-        why = "inside a sample the two libraries mean it under different relations"
+        why = "inside a sample the two libraries use different adjacency relations"
         self.need(not self.sampled or self.adjacency == "add-remove", event, why)
 
     def need_replacement(self, event: Any) -> None:
-        why = "lots of a fixed size are defined where a record is replaced"
+        why = "samples of fixed size are defined under 'replace-one'"
         self.need(self.adjacency == "replace-one", event, why)
 
     def need_no_sample(self, event: Any) -> None:
-        self.need(not self.sampled, event, "inside a sample nothing is proved of it")
+        self.need(not self.sampled, event, "no bound is proved inside a sample")
 
 
 def read(theirs: Any, adjacency: str) -> Event:
-    """Return our event of the same meaning under a relation."""
+    """Return skdp's event with the same meaning."""
     return _read(theirs, _Place(adjacency))
 
 
 def write(event: Event, adjacency: str) -> Any:
-    """Return their event of the same meaning under a relation; warn if a price there is wrong."""
+    """Return dp-accounting's event; warn where its costs are too small."""
     theirs = _write(event, _Place(adjacency), _their_events())
     kinds = _misread(event) if adjacency == "replace-one" else set()
     if kinds:
         fixed = UniformSampledEvent in kinds
         warnings.warn(
-            "Under REPLACE_ONE the RdpAccountant of dp-accounting takes noise to be over the "
-            "change that a replaced record makes; this event has it over one record's value. The "
+            "Under REPLACE_ONE the RdpAccountant of dp-accounting assumes noise relative to the "
+            "change by a replaced record; this event has it relative to one record's value. The "
             "epsilon of that accountant is too small: that of twice the noise. "
-            + ("No other one there prices lots of a fixed size. " if fixed else "")
-            + f"Price the event by skdp's accountants{'' if fixed else ' or their PLDAccountant'}.",
+            + ("No other accountant there supports samples of fixed size. " if fixed else "")
+            + f"Use skdp's accountants{'' if fixed else ' or their PLDAccountant'} for this event.",
             PrivacyWarning,
             stacklevel=3,
         )
@@ -100,18 +100,18 @@ def write(event: Event, adjacency: str) -> Any:
 
 
 def _misread(event: Any) -> set[type]:
-    """Return the kinds of releases that their accountant by Renyi divergences prices too low."""
+    """Return the kinds of releases that their Renyi accountant understates."""
     if isinstance(event, ComposedEvent):
         return {kind for part in event.events for kind in _misread(part)}
     if isinstance(event, RepeatedEvent | RepeatAndSelectEvent):
         return _misread(event.event)
-    # Poisson samples it refuses under this relation.
+    # It refuses Poisson samples under this adjacency relation.
     return {type(event)} & {GaussianEvent, LaplaceEvent, UniformSampledEvent}
 
 
 def _read(event: Any, place: _Place) -> Event:
     kind = type(event)
-    # Of their types exactly: what a subclass means is not known here.
+    # Exact types only, as a subclass may have another meaning.
     name = kind.__name__ if kind is getattr(_their_events(), kind.__name__, None) else ""
     match name:
         case "NoOpDpEvent":
@@ -122,7 +122,7 @@ def _read(event: Any, place: _Place) -> Event:
             return LaplaceEvent(event.noise_multiplier / place.records)
         case "DiscreteLaplaceDpEvent":
             sensitivity = place.records * event.sensitivity
-            place.need(event.noise_parameter > 0, event, "without a finite scale it is no noise")
+            place.need(event.noise_parameter > 0, event, "its scale must be finite")
             scale = 1 / (Fraction(event.noise_parameter) * sensitivity)
             return DiscreteLaplaceEvent(_at_most(scale), sensitivity)
         case "EpsilonDeltaDpEvent":
@@ -149,7 +149,7 @@ def _read(event: Any, place: _Place) -> Event:
             return UniformSampledEvent(event.sample_size, event.source_dataset_size, inner)
     raise UnsupportedEventError(
         f"{kind.__name__} has no exact counterpart among skdp's events. If the release is known "
-        "to be (epsilon, delta)-DP, compose an ApproxDPEvent in its place."
+        "to be (epsilon, delta)-DP, compose an ApproxDPEvent instead."
     )
 
 
@@ -178,7 +178,7 @@ def _write(event: Any, place: _Place, kinds: Any) -> Any:
         case "ComposedEvent":
             return kinds.ComposedDpEvent([_write(part, place, kinds) for part in event.events])
         case "RepeatAndSelectEvent":
-            place.need(event.shape >= 0, event, "dp-accounting takes shapes from 0 on")
+            place.need(event.shape >= 0, event, "dp-accounting requires shape >= 0")
             inner = _write(event.event, place, kinds)
             return kinds.RepeatAndSelectDpEvent(inner, event.mean, event.shape)
         case "PoissonSampledEvent":
@@ -194,12 +194,12 @@ def _write(event: Any, place: _Place, kinds: Any) -> Any:
 
 
 def _rho(event: RenyiEvent, place: _Place) -> Fraction:
-    """Return rho where the divergences are those of rho-zCDP at every order."""
+    """Return rho if all divergences are those of rho-zCDP."""
     left, right = event.left, event.right
     if type(left) is Normal and type(right) is Normal and left.scale == right.scale:
         gap = (Fraction(left.mean) - Fraction(right.mean)) / Fraction(left.scale)
         return gap**2 / 2
-    place.need(False, event, "only that of normal distributions of one scale has one")
+    place.need(False, event, "only normal distributions of equal scale have one")
     raise AssertionError
 
 
@@ -208,13 +208,13 @@ def _their_events() -> Any:
         from dp_accounting import dp_event
     except ImportError as error:
         raise ImportError(
-            "events of dp-accounting need that package: pip install 'skdp[dp-accounting]'."
+            "events of dp-accounting require this package: pip install 'skdp[dp-accounting]'."
         ) from error
     return dp_event
 
 
 def _at_most(exact: Fraction) -> float:
-    """Return the largest float that is not above a number."""
+    """Return the largest float that is at most a number."""
     value = float(exact)
     return value if Fraction(value) <= exact else math.nextafter(value, -math.inf)
 
@@ -224,7 +224,7 @@ def _at_least(exact: Fraction) -> float:
 
 
 def _root(square: Fraction) -> float:
-    """Return a float that is not below the root of a number, and next to it."""
+    """Return the root of a number, rounded up to a float."""
     value = math.sqrt(square)
     while Fraction(value) ** 2 < square:
         value = math.nextafter(value, math.inf)

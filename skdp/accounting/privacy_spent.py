@@ -1,4 +1,4 @@
-"""The record of one private fit's spending, and claims that its event disproves."""
+"""The record of one private fit's privacy cost, and the refusal of disproved claims."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from skdp.accounting.records import UNKNOWN, JsonRecord, code_digest, html_table
 from skdp.accounting.value import certified_epsilon, check_guarantee
 from skdp.base.parameters import Adjacency, Unit, check_choice
 
-# What sums of floats may lose in their last places.
+# Rounding error of sums of floats.
 _ROUNDING = 1.0 + 1e-9
-_RTOL = 1e-3  # how closely delta is looked at
+_RTOL = 1e-3  # relative accuracy of delta
 
 
 def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> None:
-    """Refuse an (epsilon, delta) that an event is certified to exceed under a relation.
+    """Refuse an (epsilon, delta) that an event is certified to exceed.
 
-    Parts of which only upper bounds are known refuse nothing, and hide no others.
+    Parts with only upper bounds refuse nothing, and do not hide other parts.
     """
     epsilon, delta = float(epsilon), float(delta)
     if not (epsilon >= 0.0 and delta >= 0.0):
@@ -39,14 +39,14 @@ def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: 
         accountant.compose(leaf, count)
     least = accountant.epsilon(delta).lower
     raise ValueError(
-        f"epsilon={epsilon:.6g} is no guarantee of its event at delta={delta:.3g}: under "
-        f"{adjacency!r} that costs {max(least, epsilon):.6g} or more. State a pair that the event "
-        "has, as accountants return it."
+        f"epsilon={epsilon:.6g} at delta={delta:.3g} is not a guarantee for the event: under "
+        f"{adjacency!r} adjacency it costs at least {max(least, epsilon):.6g}. Use an (epsilon, "
+        "delta) that an accountant returns for the event."
     )
 
 
 def _told(event: Event, adjacency: Adjacency) -> dict[Event, int]:
-    """Return the leaves whose cost has lower bounds: what is released beside them lowers none."""
+    """Return the leaves with lower bounds."""
     found = {}
     for leaf, count in leaf_counts(event).items():
         plan = plan_of({leaf: 1}, adjacency) if is_supported(leaf, adjacency) else None
@@ -57,14 +57,14 @@ def _told(event: Event, adjacency: Adjacency) -> dict[Event, int]:
 
 @lru_cache(maxsize=4096)
 def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> bool:
-    """Tell whether nothing speaks against a claim; fits have priced their event a moment ago."""
+    """Return whether no lower bound contradicts a claim."""
     least_epsilon = certified_epsilon(leaf_counts(event), adjacency, delta)
     if least_epsilon is not None:
         return least_epsilon <= epsilon
     plan = plan_of(_told(event, adjacency), adjacency)
     if plan is None or math.isinf(epsilon):
         return True
-    if delta == 0.0 and any(map(_is_endless, plan.directions)):  # a tail below all floats
+    if delta == 0.0 and any(map(_is_endless, plan.directions)):  # a tail smaller than any float
         return False
     try:
         with np.errstate(all="ignore"):
@@ -75,18 +75,18 @@ def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) ->
 
 
 def _is_endless(direction: Direction) -> bool:
-    """Tell whether losses have no largest, so that no epsilon is enough without a delta."""
+    """Return whether losses are unbounded."""
     return direction.mu > 0.0 or any(pair.largest_loss == math.inf for pair, _ in direction.pairs)
 
 
 UNITS = get_args(Unit)
 
 _RECORDS = {"row": "a row", "group": "all rows that share an id in groups="}
-_RECORDS["mixed"] = "of some charges a row, of others all rows that share an id in groups="
+_RECORDS["mixed"] = "for some charges a row, for others all rows that share an id in groups="
 
-# What the arithmetic of a fit is, and what is assumed of it.
+# The arithmetic of a fit, and its assumptions.
 REAL_NUMBERS = "proofs assume real numbers; noise and sums are double precision"
-# Of noise with delta=0, which only discrete noise keeps in the doubles that are released.
+# For noise with delta=0, which only discrete noise preserves in the released doubles.
 REAL_PURE_NOISE = f"{REAL_NUMBERS}: delta=0 is about the real numbers, not about their last bits"
 DISCRETE_NOISE = (
     "noise is discrete (Gaussian; Laplace if delta=0), drawn exactly and released on a grid; "
@@ -98,7 +98,7 @@ DISCRETE_NOISE = (
 
 @dataclass(frozen=True)
 class PrivacySpent(JsonRecord):
-    """What a fit released, under which guarantee, and on which assumptions.
+    """Privacy record of a fit: the guarantee, the released values and the assumptions.
 
     Unpacks as ``epsilon, delta = estimator.privacy_spent_``.
 
@@ -107,35 +107,35 @@ class PrivacySpent(JsonRecord):
     epsilon, delta : float
         The guarantee: an upper bound, never an estimate.
     adjacency : {"replace-one", "add-remove"}
-        Which data sets are neighbours.
+        Adjacency relation between neighbouring data sets.
     event : Event
-        What happened, as the accountants understand it.
+        Description of the releases for accountants.
     accountant : str
-        Name of the accountant behind `epsilon`, `epsilon_at` and `delta_at`.
+        Name of the accountant that computes `epsilon`, `epsilon_at` and `delta_at`.
     mechanism : str
-        The mechanism and the theorem it rests on.
+        The mechanism and the theorem behind it.
     assumptions : tuple of str
-        What the guarantee takes for granted, public inputs above all.
+        Assumptions of the guarantee, above all public inputs.
     released : tuple of str
-        What left the fit.
+        Values that left the fit.
     seeded : bool
-        Whether the noise came from a seed: then the guarantee does not hold against whoever
-        knows the seed.
+        Whether the noise came from a seed. If so, the guarantee does not protect against anyone
+        with the seed.
     arithmetic : str
-        Whether the proof takes doubles for real numbers, or what it assumes of them instead.
+        Arithmetic that the proof assumes: real numbers, or the stated properties of doubles.
     unit : {"row", "group"}
-        What one record is, by which neighbours differ: a row, or all rows that share an id in
-        groups=.
+        Meaning of a record: a row, or all rows that share an id in groups=. Neighbouring data sets
+        differ in one record.
     skdp, code : str
-        Version of the package that made the record, and digest of its code; "unknown" of records
-        that do not say.
+        Version of the package that made the record, and digest of its code; "unknown" for records
+        without them.
 
     Raises
     ------
     ValueError
-        If epsilon or delta say of themselves that they are no guarantee, the accountant is one
-        that gives none, or the event is certified to cost more. Pickles are read with the same
-        checks. Of events that have upper bounds alone no claim is refused.
+        If epsilon or delta are marked as no guarantee, the accountant gives no guarantees, or the
+        event is certified to cost more. The same checks apply to pickles. No claim is refused for
+        events with only upper bounds.
 
     Examples
     --------
@@ -171,13 +171,13 @@ class PrivacySpent(JsonRecord):
         if not (accountant.is_upper_bound and accountant.is_differential_privacy):
             raise ValueError(
                 f"accountant={self.accountant!r} does not return guarantees of differential "
-                "privacy and cannot stand behind a record; use 'pld'."
+                "privacy, which a record requires; use 'pld'."
             )
         refuse_disproved(self.event, self.adjacency, self.epsilon, self.delta)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        for name in ("skdp", "code"):  # which older records lack
+        for name in ("skdp", "code"):  # missing in older records
             vars(self).setdefault(name, UNKNOWN)
         self.__post_init__()
 
@@ -187,7 +187,7 @@ class PrivacySpent(JsonRecord):
     def epsilon_at(self, delta: float) -> PrivacyValue:
         """Return an upper bound on epsilon at another delta, with its lower bound.
 
-        It is never more than `epsilon` at or above the reported delta.
+        It never exceeds `epsilon` at or above the reported delta.
         """
         value = self._composed().epsilon(delta)
         return _at_most(value, self.epsilon) if delta >= self.delta else value
@@ -201,7 +201,7 @@ class PrivacySpent(JsonRecord):
         return resolve_accountant(self.accountant)(adjacency=self.adjacency).compose(self.event)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain, JSON-ready values."""
+        """Return the record as plain values, ready for JSON."""
         lists = {"assumptions": list(self.assumptions), "released": list(self.released)}
         return {**vars(self), "event": self.event.to_dict(), **lists}
 

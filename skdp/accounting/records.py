@@ -1,6 +1,6 @@
-"""How records are written down: as JSON, as tables, with the version that made them.
+"""Records as JSON and as tables, with the package version and a digest of its code.
 
-Two builds may call themselves by one version; their digests differ.
+Two builds may have the same version; their digests differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FORMULAS = ("=", "+", "-", "@")
 
 
 def safe_text(text: object) -> str:
-    """Return a text on one line without what steers its display or cannot be encoded."""
+    """Return a text on one line, without control and unencodable characters."""
     # Controls, marks of direction and lone surrogates become U+FFFD; any blank is a plain one.
     return "".join(
         letter if letter.isprintable() else " " if letter.isspace() else "\ufffd"
@@ -29,14 +29,14 @@ def safe_text(text: object) -> str:
 
 
 def safe_cell(text: str) -> str:
-    """Return a text that spreadsheets take for a text, and for no formula."""
+    """Return a text that spreadsheets do not read as a formula."""
     shown = safe_text(text)
     first = unicodedata.normalize("NFKC", shown).lstrip()[:1]
     return f"'{shown}" if first in _FORMULAS or text[:1] in ("\t", "\r") else shown
 
 
 def html_row(cells: Iterable[str], header: int = 0) -> str:
-    """Return cells as a row of a table, the first `header` of them as its headings."""
+    """Return cells as a table row; the first `header` of them are headings."""
     tags = [
         f"<th>{cell}</th>" if place < header else f"<td>{cell}</td>"
         for place, cell in enumerate(html.escape(safe_text(cell)) for cell in cells)
@@ -45,11 +45,11 @@ def html_row(cells: Iterable[str], header: int = 0) -> str:
 
 
 class JsonRecord(ABC):
-    """Mixin of what can be told in plain values."""
+    """Mixin for records made of plain values."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain, JSON-ready values."""
+        """Return the record as plain values, ready for JSON."""
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the record as JSON text."""
@@ -67,13 +67,13 @@ UNKNOWN = "unknown"
 
 @cache
 def package_version() -> str:
-    """Return the version that the package was installed as."""
+    """Return the installed version of the package."""
     return version("skdp")
 
 
 @cache
 def code_digest() -> str:
-    """Return 16 digits that follow from names and bytes of all modules; "unknown" without them."""
+    """Return 16 digits computed from names and bytes of all modules; "unknown" without them."""
     return digest_of(Path(__file__).parents[1])
 
 
@@ -91,5 +91,5 @@ def digest_of(folder: Path) -> str:
 
 
 def who() -> dict[str, str]:
-    """Return version and digest as records and ledgers hold them."""
+    """Return version and digest for records and ledgers."""
     return {"skdp": package_version(), "code": code_digest()}

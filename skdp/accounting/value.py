@@ -1,4 +1,4 @@
-"""What accountants answer: numbers with what they promise, and intervals around them."""
+"""Results of accountants: numbers with proved bounds."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from skdp.exceptions import ContradictionWarning
 
 
 class PrivacyValue(float):
-    """An epsilon or a delta, together with what is proved about it.
+    """An epsilon or a delta, with the bounds that are proved about it.
 
-    It is a float and can be used as one; it also unpacks as ``lower, upper = value``.
+    It is a float and can be used as one. It also unpacks as ``lower, upper = value``.
 
     Parameters
     ----------
     upper : float
-        The value itself; at least the truth if ``is_upper_bound``.
+        The value itself; at least the true cost if ``is_upper_bound``.
     lower : float, default=0.0
-        At most the truth, where the truth is that of the dominating pairs: for samples of fixed
-        size no release is known that attains their composition. Zero where nothing is proved.
+        Lower bound on the true cost of the dominating pairs; zero if none is proved. For samples
+        of fixed size no release is known that attains the composition of these pairs.
     is_upper_bound : bool, default=True
-        Whether the value is proved to be at least the truth. If not, it must not be reported as a
-        guarantee, and no budget accepts it.
+        Whether the value is a proved upper bound. If not, it must not be reported as a guarantee,
+        and no budget accepts it.
     is_differential_privacy : bool, default=True
-        Whether the value is about differential privacy at all.
+        Whether the value is about differential privacy.
     proved_by : tuple of str, default=("", "")
-        Short names of what proved the lower and the upper bound, such as ``"inversion"``.
+        Short names of the methods that proved the lower and the upper bound, such as
+        ``"inversion"``.
 
     Raises
     ------
     ValueError
-        If ``lower`` exceeds ``upper``, or one of them is no number.
+        If ``lower`` exceeds ``upper``, or one of them is NaN.
 
     Examples
     --------
@@ -104,16 +105,18 @@ class PrivacyValue(float):
 
 
 def check_guarantee(name: str, value: float) -> None:
-    """Refuse a number that says of itself that it is none; a plain float is taken at its word."""
+    """Refuse a PrivacyValue that is no guarantee; accept plain floats."""
     if not isinstance(value, PrivacyValue) or value.is_guarantee:
         return
     if not value.is_differential_privacy:
-        reason = "is not about differential privacy: it depends on the data at hand"
+        reason = "is not about differential privacy: it depends on the given data"
     else:
-        reason = "is an estimate or a printed formula, not an upper bound: the truth may be more"
+        reason = (
+            "is an estimate or published formula, not an upper bound: the true cost may be larger"
+        )
     raise ValueError(
-        f"{name}={float(value)!r} {reason}. It is no guarantee and cannot be charged or reported "
-        "as one; use an accountant whose results are guarantees, such as PLDAccountant."
+        f"{name}={float(value)!r} {reason}. It cannot be charged or reported as a guarantee; use "
+        "an accountant whose results are guarantees, such as PLDAccountant."
     )
 
 
@@ -121,30 +124,30 @@ Interval = tuple[float, float]
 
 
 class Proved(tuple[float, float]):
-    """Lower and upper bound, and the name of what proved each."""
+    """Lower and upper bound, with the method that proved each."""
 
     by: tuple[str, str]
 
     def __new__(cls, interval: Interval, by: tuple[str, str]) -> Self:
-        """Keep the names beside the bounds."""
+        """Store the names with the bounds."""
         value = super().__new__(cls, interval)
         value.by = by
         return value
 
 
 def named(interval: Interval, name: str) -> Proved:
-    """Return an interval whose two sides one method has proved."""
+    """Return an interval with both bounds proved by one method."""
     return Proved(interval, (name, name))
 
 
 def provers(interval: Interval) -> tuple[str, str]:
-    """Return the names of what proved each side, empty where they are not kept."""
+    """Return the methods that proved each bound; empty if unknown."""
     return interval.by if isinstance(interval, Proved) else ("", "")
 
 
 def meet(known: Interval, found: Interval) -> Proved:
-    """Return the intersection of two bounds on the same number."""
-    # If there is none, one of the two is wrong: a warning says so, and both are covered.
+    """Return the intersection of two intervals for the same number."""
+    # If it is empty, one interval is wrong: warn, and cover both.
     lower = found if found[0] > known[0] else known
     upper = found if found[1] < known[1] else known
     if lower[0] > upper[1]:
@@ -154,31 +157,31 @@ def meet(known: Interval, found: Interval) -> Proved:
 
 
 def warn_of_contradiction(interval: Interval) -> None:
-    """Say that a lower bound exceeds an upper one."""
+    """Warn that a lower bound exceeds an upper one."""
     lower, upper = interval
     below, above = provers(interval)
     warnings.warn(
-        f"Two bounds on the same privacy cost exclude each other: at least {lower!r} by "
+        f"Two bounds on the same privacy cost contradict each other: at least {lower!r} by "
         f"{below or 'one method'}, at most {upper!r} by {above or 'another'}. One is wrong; the "
-        "larger is reported. Please report this as a bug.",
+        "larger one is returned. Please report this bug.",
         ContradictionWarning,
         stacklevel=2,
     )
 
 
 def is_narrow(interval: Interval, rtol: float, smallest: float = 0.0) -> bool:
-    """Tell whether the bounds are relatively close; nothing is close to an infinite upper one."""
+    """Return whether bounds are relatively close and finite."""
     lower, upper = interval
     return math.isfinite(upper) and upper - lower <= rtol * max(upper, smallest)
 
 
-_NARROW = 1e-3  # relative width of intervals whose lower bounds are kept
+_NARROW = 1e-3  # relative width of intervals with stored lower bounds
 
 
 def note_certified(
     counts: Mapping[Event, int], adjacency: Adjacency, delta: float, epsilon: Interval
 ) -> None:
-    """Keep the lower bound of a close interval for the epsilon of leaves."""
+    """Store the lower bound of a narrow interval."""
     if 0.0 < epsilon[0] <= epsilon[1] and is_narrow(epsilon, _NARROW):
         _cell(frozenset(counts.items()), adjacency, delta)[:] = [epsilon[0]]
 
@@ -186,7 +189,7 @@ def note_certified(
 def certified_epsilon(
     counts: Mapping[Event, int], adjacency: Adjacency, delta: float
 ) -> float | None:
-    """Return what was kept of leaves, if anything."""
+    """Return the stored lower bound for some leaves, or None."""
     kept = _cell(frozenset(counts.items()), adjacency, delta)
     return kept[0] if kept else None
 

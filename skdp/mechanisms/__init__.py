@@ -1,4 +1,4 @@
-"""Mechanisms: the only place that draws noise or samples rows."""
+"""Mechanisms: the only modules that draw noise or sample rows."""
 
 from skdp.mechanisms.additive import (
     GaussianMechanism,

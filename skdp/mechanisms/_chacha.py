@@ -1,7 +1,6 @@
 """Compiled ChaCha20 of RFC 8439: a key, a part and a block number give 64 bytes.
 
-Sixteen blocks are computed side by side. Their 256 numbers of 32 bits stand in the order of the
-lanes: number i of block b at place ``16 i + b``.
+Sixteen blocks are computed side by side. Number i (of 32 bits) of block b is at place ``16 i + b``.
 """
 
 from typing import Any
@@ -12,13 +11,13 @@ from numba import njit, uint32
 LANES = 16
 # Words of 64 bits that are computed together.
 GROUP = 8 * LANES
-# Nothing takes functions by their address, and Python calls few: what it would call takes time.
+# No function is used by its address, and Python calls few; wrappers take time to compile.
 OUTER: dict[str, Any] = {"no_cfunc_wrapper": True, "error_model": "numpy"}
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, **OUTER}
 
 
 def first_block(key: bytes, part: int) -> np.ndarray:
-    """Return the input of block 0, 16 numbers; the nonce holds the part, below 2**32."""
+    """Return the 16 numbers of block 0; the nonce has the part, below 2**32."""
     text = b"expand 32-byte k" + key + bytes(4) + part.to_bytes(12, "little")
     return np.frombuffer(text, dtype="<u4").astype(np.uint32)
 
@@ -45,7 +44,7 @@ def quarter_round(x: np.ndarray, i: int, j: int, k: int, m: int) -> None:
 
 
 def fill_words(state: np.ndarray, words: np.ndarray) -> None:
-    """Fill `words`, a multiple of GROUP, from the blocks that `state` is at, and move it on."""
+    """Fill `words`, a multiple of GROUP, from `state`, and advance it."""
     _fill(state, words.view(np.uint32))
 
 

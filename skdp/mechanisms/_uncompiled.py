@@ -1,6 +1,6 @@
-"""The generator run by NumPy and Python, number for number the same, for draws of few numbers.
+"""The same generator in NumPy and Python, for draws of few numbers.
 
-Its compiled loops take a second or more to compile, which most fits of small tables never repay.
+Its compiled loops take a second or more to compile, too long for most fits of small tables.
 """
 
 from types import FunctionType
@@ -16,7 +16,7 @@ _DIAGONALS, _COLUMNS = (np.arange(4) + _LOWER) % 4, (np.arange(4) - _LOWER) % 4
 
 
 def fill_words(state: np.ndarray, words: np.ndarray) -> None:
-    """Fill `words` as the compiled function does, all blocks side by side."""
+    """Fill `words` like the compiled function, all blocks side by side."""
     start = np.repeat(state[:, None], words.size // 8, axis=1)
     start[12] += np.arange(words.size // 8, dtype=np.uint32)
     # Four rows of four columns, so that one call mixes all columns, and another all diagonals.
@@ -38,7 +38,7 @@ def resolve_words(
     out: np.ndarray,
     first: int,
 ) -> tuple[int, int]:
-    """Fill `out` as the compiled function does."""
+    """Fill `out` like the compiled function."""
     layer, signed, distance = _split(words[first : out.size])
     out[first:] = (distance.astype(np.float64) + 0.5) * table.widths[layer]
     np.negative(out[first:], out=out[first:], where=signed < 0)
@@ -51,12 +51,12 @@ def resolve_words(
 
 
 def fill_normals(state: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` as the compiled function does."""
+    """Fill `out` like the compiled function."""
     _ziggurat.fill_normals(state, out, fill_words, resolve_words)
 
 
 def _as_python(compiled: Any) -> Any:
-    """Return a compiled function as Python runs it, and all that it calls."""
+    """Return a compiled function and its callees as Python functions."""
     function = compiled.py_func
     known = dict(function.__globals__)
     for name in function.__code__.co_names:

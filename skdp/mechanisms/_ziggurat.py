@@ -1,7 +1,7 @@
 """Compiled standard normals by the ziggurat of Marsaglia and Tsang (2000), and subsets.
 
-One word of 64 bits holds a layer (8), a sign (1) and a place in the layer (55). Layers, tail and
-acceptance are exact up to rounding; ``docs/security.md`` has the law that is drawn, and a bound.
+One word of 64 bits contains a layer (8), a sign (1) and a place in the layer (55). Layers, tail and
+acceptance are exact up to rounding; see ``docs/security.md`` for the exact law and a bound.
 """
 
 import decimal
@@ -21,7 +21,7 @@ _START = "3.6541528853610087716454297203995157629749"
 _AREA = "0.0049286732339746553473617754023360280691"
 # Words below this are 11 leading zeros of a smaller uniform: they lengthen an exponential.
 _SMALL, _LEAP = 2**53, 11.0 * math.log(2.0)
-_SELDOM = 40  # fewer than one in so many numbers wants more words than its own
+_SELDOM = 40  # fewer than one in this many numbers needs more words
 # Beyond the end of a buffer: no leading zeros, the outermost place, a sure acceptance in the tail.
 _END = 2**63
 
@@ -68,13 +68,13 @@ def _exponential(buffer: np.ndarray, place: int) -> tuple[float, int]:
 
 @njit(inline="always")
 def _next(buffer: np.ndarray, place: int) -> tuple[np.uint64, int]:
-    """Return the next word, one that ends all loops after the last, and the place after it."""
+    """Return the next word and place; a last one ends all loops."""
     return buffer[place] if place < buffer.size else uint64(_END), place + 1
 
 
 @njit(inline="always")
 def split_word(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
-    """Return the layer, a number with the sign, and the distance from zero in places."""
+    """Return layer, signed number, and distance from zero in places."""
     signed = int64(word) >> 8
     return word & uint64(LAYERS - 1), signed, signed ^ (signed >> 63)
 
@@ -83,9 +83,9 @@ def split_word(word: np.uint64) -> tuple[np.uint64, np.int64, np.int64]:
 def resolve_word(
     word: np.uint64, table: Table, buffer: np.ndarray, place: int
 ) -> tuple[float, int]:
-    """Return the normal that `word` begins, which is not in the inner part of its layer.
+    """Return the normal that `word` begins, outside the inner part of its layer.
 
-    Where the place is beyond the buffer's end, it had too few words, and the number means nothing.
+    If the place is beyond the end of the buffer, the number is meaningless.
     """
     while True:
         layer, signed, distance = split_word(word)
@@ -114,10 +114,9 @@ def resolve_word(
 def resolve_words(
     words: np.ndarray, table: Table, buffer: np.ndarray, place: int, out: np.ndarray, first: int
 ) -> tuple[int, int]:
-    """Fill `out` from place `first` on, one word for each number and more for one in 80.
+    """Fill `out` from place `first` on, one word per number and more for one in 80.
 
-    Returned are the places of the first number, and of the first word of the buffer, that are left:
-    it ends before a number that the buffer has too few words for.
+    Returns the first number, and the first word of the buffer, that are left.
     """
     for i in range(first, out.size):
         layer, signed, distance = split_word(words[i])
@@ -142,9 +141,9 @@ def normals_of(
     fill: Any = fill_words,
     resolve: Any = resolve_words,
 ) -> int:
-    """Fill `out` from one word for each number, and more from the buffer for one in 80.
+    """Fill `out` from one word per number, and more from the buffer for one in 80.
 
-    What `state` fills is added after the buffer's last place. Returns the next place.
+    `state` fills words after the last place of the buffer. Returns the next place.
     """
     done, place = resolve(words, table, buffer, place, out, 0)
     while done < out.size:
@@ -178,8 +177,7 @@ def floyd_subsets(
 ) -> None:
     """Fill `indices` with consecutive uniform subsets of ``range(n_rows)`` (Floyd 1987).
 
-    `last_step_seen` marks each row with the number (from 1) of the last step that chose it, so
-    that membership costs one look-up and nothing has to be cleared between steps.
+    `last_step_seen` has, per row, the last step (from 1) that chose it; nothing must be cleared.
     """
     n_steps = indices.size // batch_size
     for step in range(n_steps):

@@ -1,7 +1,5 @@
 """Mechanisms that add noise to a vector: Gaussian, Laplace, norm-exponential.
 
-How large the noise of many numbers gets at once is known beforehand, without any data.
-
 Proofs: Theorems 1 and 2 of ``docs/proofs/pure.md``.
 """
 
@@ -59,7 +57,7 @@ class AdditiveMechanism(ABC):
 
     @abstractmethod
     def _draw_steps(self, scale: Fraction, count: int) -> list[int]:
-        """Draw noise in steps of the grid, as is its scale."""
+        """Draw noise of a scale in steps of the grid."""
 
     def steps(self, count: int) -> list[int]:
         """Draw noise for `add`, in steps of the grid."""
@@ -83,11 +81,11 @@ class AdditiveMechanism(ABC):
         return self._note(value, output)
 
     def add(self, value: np.ndarray, noise: list[int]) -> np.ndarray:
-        """Return what `release` does, with noise that is drawn already and used once."""
+        """Return the output of `release` with noise that is already drawn and used once."""
         # Exact, as the grid is a power of two; large integers are no doubles.
         integers = self.grid == 1.0 and value.dtype.kind == "i"
         whole = value if integers else np.rint(value / self.grid)
-        # Integers are added as such: what is released is a function of their sum alone.
+        # Integers are added as such: the output is a function of their sum only.
         sums = [int(v) + z for v, z in zip(whole.flat, noise, strict=True)]
         output = np.array(sums, dtype=float).reshape(value.shape)
         output *= self.grid
@@ -103,28 +101,29 @@ class AdditiveMechanism(ABC):
 class GaussianMechanism(AdditiveMechanism):
     """Release vectors with independent normal noise of one standard deviation.
 
-    A release of a value whose L2 sensitivity is at most `sensitivity` is exactly
-    ``sensitivity / sigma``-GDP (Dong, Roth & Su 2022, Theorem 2.7), under the adjacency relation
-    that the sensitivity refers to; its (epsilon, delta) is the analytic Gaussian profile (Balle
-    & Wang 2018, Theorem 8). Real arithmetic is assumed: the noise is drawn in double precision.
+    Let the L2 sensitivity of the value be at most `sensitivity` under some adjacency relation. Its
+    release is exactly ``sensitivity / sigma``-GDP (Dong, Roth & Su 2022, Theorem 2.7). Its
+    (epsilon, delta) is the analytic Gaussian profile (Balle & Wang 2018, Theorem 8). Noise is drawn
+    in double precision, so real arithmetic is assumed.
 
-    With a `grid`, values are rounded to its multiples and noise is a discrete Gaussian on them,
-    drawn exactly; no real arithmetic is assumed then. What it costs, and by how much rounding
-    raises a sensitivity: :ref:`Theorems 2 and 3 of discrete numerics <discrete-noise-2>`.
+    With a `grid`, values are rounded to its multiples, and the noise is an exactly drawn discrete
+    Gaussian on them. Real arithmetic is then not assumed. For the privacy cost and the effect of
+    rounding on the sensitivity, see :ref:`Theorems 2 and 3 of discrete numerics
+    <discrete-noise-2>`.
 
     Parameters
     ----------
     sensitivity : float
-        L2 sensitivity of what will be released, that of rounding to the grid included.
+        L2 sensitivity of the released values, including rounding to the grid.
     sigma : float
-        Standard deviation of the noise in every coordinate; with a grid the multiple of it that is
-        the parameter of the discrete Gaussian.
+        Standard deviation of the noise in every coordinate. With a grid: the parameter of the
+        discrete Gaussian, a multiple of the grid.
     stream : RandomStream
         Source of the noise.
     label : str
-        What is released, for traces.
+        Name of the release in traces.
     grid : float, default=0.0
-        A power of two of which values and noise are multiples; 0 for continuous noise.
+        Power of two; values and noise are multiples of it. 0 means continuous noise.
 
     Examples
     --------
@@ -156,12 +155,12 @@ def gaussian_mechanism(
     sensitivity: float,
     random_state: Any = None,
 ) -> np.ndarray:
-    """Release a value with the least Gaussian noise that gives (epsilon, delta).
+    """Release a value with the least Gaussian noise for an (epsilon, delta) guarantee.
 
     Parameters
     ----------
     value : array-like
-        What to release; its L2 sensitivity must not exceed `sensitivity`.
+        Value to release; its L2 sensitivity must not exceed `sensitivity`.
     epsilon : float
         Privacy parameter, positive.
     delta : float
@@ -169,7 +168,8 @@ def gaussian_mechanism(
     sensitivity : float
         L2 sensitivity of `value` under the adjacency relation of the guarantee.
     random_state : None, int, RandomState or RandomStream, default=None
-        Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
+        Source of noise. Seeded noise does not protect against anyone with the seed; ``None`` has no
+        seed.
 
     References
     ----------
@@ -204,20 +204,21 @@ def laplace_mechanism(
 ) -> np.ndarray:
     """Release a value with Laplace noise of scale ``sensitivity / epsilon``.
 
-    The release is epsilon-DP (Dwork, McSherry, Nissim and Smith, 2006, Proposition 1); accountants
-    know it as ``LaplaceEvent(1 / epsilon)``, which composes better. Real arithmetic is assumed:
-    the noise is drawn in double precision.
+    The release is epsilon-DP (Dwork, McSherry, Nissim and Smith, 2006, Proposition 1). For
+    accountants it is a ``LaplaceEvent(1 / epsilon)``, which composes better. Noise is drawn in
+    double precision, so real arithmetic is assumed.
 
     Parameters
     ----------
     value : array-like
-        What to release: a number, or an array whose entries get independent noise.
+        Number to release, or array whose entries get independent noise.
     sensitivity : float
         Bound on the L1 norm of the change of `value` under the adjacency in force, positive.
     epsilon : float
         Privacy parameter in nats, positive.
     random_state : None, int, RandomState or RandomStream, default=None
-        Source of noise; only ``None`` gives a guarantee against whoever knows the seed.
+        Source of noise. Seeded noise does not protect against anyone with the seed; ``None`` has no
+        seed.
 
     Examples
     --------
@@ -245,37 +246,38 @@ def laplace_accuracy(
     noise: CountNoise = "laplace",
     bound: SumBound = "exact",
 ) -> float:
-    """Return the error that none of k numbers with Laplace noise exceeds, but for a probability.
+    """Return a bound on the errors of k numbers with Laplace noise.
 
     Parameters
     ----------
     epsilon : float
         Privacy parameter in nats of all k numbers together, positive.
     beta : float
-        Probability, in (0, 1), with which some error may be larger.
+        Probability, in (0, 1), with which some error may exceed the bound.
     k : int, default=1
-        How many numbers take independent noise, at least 1.
+        Number of values with independent noise, at least 1.
     sensitivity : float, default=1.0
-        Bound on the L1 norm of their change under the adjacency in force, positive: 1 for the cells
-        of a histogram under add-remove, k for k counts of which a record may be in all.
+        Bound on the L1 norm of their change under the adjacency in force, positive. It is 1 for the
+        cells of a histogram under add-remove, and k for k counts that may all include the same
+        record.
     noise : {"laplace", "discrete"}, default="laplace"
-        Whether the noise, of scale ``sensitivity / epsilon``, is that of `laplace_mechanism` or
-        discrete Laplace noise on the integers.
+        Noise of scale ``sensitivity / epsilon``: that of `laplace_mechanism`, or discrete Laplace
+        noise on the integers.
     bound : {"exact", "union"}, default="exact"
-        Whether the quantile of the largest error is exact, or the simple bound
-        ``log(k / beta) sensitivity / epsilon`` on it (of discrete noise, what that argument gives).
+        Exact quantile of the largest error, or the simple bound ``log(k / beta) sensitivity /
+        epsilon`` on it. For discrete noise, the latter is the result of the same argument.
 
     Returns
     -------
     float
-        The error; of discrete noise a whole number.
+        Bound on the errors; an integer for discrete noise.
 
     Notes
     -----
-    The bound by the sum of k probabilities is Theorem 3.8 of Dwork and Roth (2014). As errors are
-    independent, all are at most t with probability ``P(|Y| <= t)^k``, where
-    ``P(|Y| > t) = e^(-t epsilon / sensitivity)``; of discrete noise the same at t + 1 times
-    ``2 / (1 + e^(-epsilon / sensitivity))``. Results are rounded up.
+    The union bound is Theorem 3.8 of Dwork and Roth (2014). As errors are independent, all are at
+    most t with probability ``P(|Y| <= t)^k``, where ``P(|Y| > t) = e^(-t epsilon / sensitivity)``.
+    For discrete noise this is the same at t + 1, times ``2 / (1 + e^(-epsilon / sensitivity))``.
+    Results are rounded up.
 
     Examples
     --------
@@ -296,7 +298,7 @@ def laplace_accuracy(
     check_choice("bound", bound, ("exact", "union"))
     scale = math.nextafter(sensitivity / epsilon, math.inf)
     quantile = math.log(k) - math.log(beta)
-    # Of smaller beta both are the same number.
+    # For smaller beta both are the same number.
     if bound == "exact" and beta > 1e-17:
         log_all = math.log1p(-beta) / k
         each = -math.expm1(log_all)
@@ -309,16 +311,16 @@ def laplace_accuracy(
     return float(max(math.ceil(steps), 0))
 
 
-# No noise that is drawn is longer than so many scales times its number of numbers: no exponential
-# of a stream exceeds it, as its uniforms are at least 2^-961.
+# Largest length of noise, in scales times its number of coordinates: no exponential of a stream
+# exceeds it, as uniforms are at least 2^-961.
 LARGEST_LENGTH = 667.0
 
 
 class NormExponentialMechanism(AdditiveMechanism):
-    """Release vectors with noise of density ~ ``e^(-|x| / sigma)`` over all their numbers.
+    """Release vectors with noise of density ~ ``e^(-|x| / sigma)`` over all numbers.
 
-    Its length is a Gamma variable and its direction uniform. Values on a grid get independent
-    discrete Laplace noise instead, drawn exactly, and their sensitivity is that of the L1 norm.
+    Its length is a Gamma variable and its direction uniform. On a grid, noise is independent
+    discrete Laplace, drawn exactly, with the sensitivity of the L1 norm.
     """
 
     _exponential = True

@@ -23,18 +23,18 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     -------
     float
         Standard deviation of the noise on each coordinate. It meets the target and exceeds the
-        exact minimum by less than 1e-9 of it.
+        exact minimum by less than a relative 1e-9.
 
     See Also
     --------
-    analytic_gaussian_epsilon : What a given noise scale costs, as epsilon.
-    analytic_gaussian_delta : What a given noise scale costs, as delta.
+    analytic_gaussian_epsilon : Privacy cost of a noise scale, as epsilon.
+    analytic_gaussian_delta : Privacy cost of a noise scale, as delta.
 
     Notes
     -----
     The condition is necessary and sufficient (Balle and Wang, 2018, Theorem 8). Their Algorithm 1
-    finds the same number; here the profile is inverted in log space, which stays accurate for
-    epsilon from 1e-9 to 1e3 and delta from 1e-300 to 0.99.
+    finds the same number. Here the profile is inverted in log space, which is accurate for epsilon
+    from 1e-9 to 1e3 and delta from 1e-300 to 0.99.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def analytic_gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1
     Returns
     -------
     float
-        Epsilon in nats, an upper bound tight to 1e-9 relative (1e-12 absolute near zero); zero
-        when delta alone covers the whole total variation distance.
+        Epsilon in nats: an upper bound, tight to 1e-9 relative (1e-12 absolute near zero). Zero if
+        delta covers the total variation distance.
 
     Notes
     -----
@@ -97,8 +97,8 @@ def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1
     Returns
     -------
     float
-        Delta in (0, 1], an upper bound tight to 1e-9 relative. Values below the smallest normal
-        float are reported as that float.
+        Delta in (0, 1]: an upper bound, tight to 1e-9 relative, and at least the smallest normal
+        float.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats, in the open interval (0, 1): the theorem holds nowhere else.
+        Privacy parameter in nats, in the open interval (0, 1), where the theorem applies.
     delta, sensitivity
         As for `analytic_gaussian_sigma`.
 
@@ -139,8 +139,8 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
 
     Notes
     -----
-    Dwork and Roth (2014), Theorem A.1, whose proof needs epsilon < 1. For large epsilon the
-    formula is not merely unproved: the noise it prescribes is too small.
+    Dwork and Roth (2014), Theorem A.1, whose proof needs epsilon < 1. For large epsilon the formula
+    gives too little noise.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 
 
 
 def check_positive(name: str, value: float) -> None:
-    """Refuse what is no positive finite number."""
+    """Refuse a number that is not positive and finite."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
 

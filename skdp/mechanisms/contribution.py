@@ -1,4 +1,4 @@
-"""How much one record can move a sum of per-record vectors."""
+"""Bounds on the effect of one record on a sum of per-record vectors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ ROUND_UP = 1.0 + 1e-14
 @plain_arguments
 @dataclass(frozen=True)
 class ContributionBound:
-    """Bounds on one record's part in a sum, from which every sensitivity is read.
+    """Bounds on one record's contribution to a sum, which give all sensitivities.
 
     Parameters
     ----------
     norm : float
-        Bound on the Euclidean norm of one record's vector. Adding or removing the record (or
-        replacing it by one that contributes nothing) moves the sum by at most this.
+        Bound on the Euclidean norm of one record's vector. It bounds the change of the sum if the
+        record is added or removed, or replaced by one that contributes zero.
     gap : float
-        Bound on the distance between the vectors of two records. Replacing a record moves the
-        sum by at most this; never more than twice `norm`.
+        Bound on the distance between the vectors of two records, at most twice `norm`. It bounds
+        the change of the sum if a record is replaced.
     reason : str
-        Where the bound comes from, for the privacy statement.
+        Origin of the bound, for the privacy statement.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class ContributionBound:
     @classmethod
     @plain_arguments
     def from_clipping(cls, max_grad_norm: float) -> ContributionBound:
-        """Return the bound that clipping each record's gradient to a norm gives."""
+        """Return the bound for gradients that are clipped to a norm per record."""
         return cls(
             max_grad_norm,
             2.0 * max_grad_norm,

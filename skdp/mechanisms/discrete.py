@@ -1,8 +1,8 @@
 """Discrete Laplace and discrete Gaussian noise, drawn with exact probabilities.
 
-Theorems and their numbers are in ``docs/proofs/discrete_noise.md``. Noise on the integers with
-parameter s is, up to factors that no delta notices, continuous noise of variance ``s^2 - r^2`` that
-is rounded at random; rounding is post-processing.
+Theorems are those of ``docs/proofs/discrete_noise.md``. Up to factors below any delta, noise on the
+integers with parameter s is randomly rounded continuous noise of variance ``s^2 - r^2``. Rounding
+is post-processing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _WORDS_AT_ONCE = 512
 
 
 def discrete_laplaces(stream: RandomStream, scale: int | Fraction, count: int) -> list[int]:
-    """Return integers x, each with probability exactly proportional to ``e^(-|x| / scale)``.
+    """Return integers x with probability exactly proportional to ``e^(-|x| / scale)``.
 
-    Canonne, Kamath and Steinke (2020), Algorithms 1 and 2, in integers alone.
+    Canonne, Kamath and Steinke (2020), Algorithms 1 and 2, with integers only.
     """
     integers, exact = UniformIntegers(stream), Fraction(scale)
     return [discrete_laplace(integers, exact.numerator, exact.denominator) for _ in range(count)]
 
 
 class UniformIntegers:
-    """Uniform integers by rejection, from a stream's bytes that are drawn many at a time."""
+    """Uniform integers by rejection, from buffered bytes of a stream."""
 
     def __init__(self, stream: RandomStream) -> None:
         self._stream = stream
@@ -52,7 +52,7 @@ def bernoulli_exp(integers: UniformIntegers, above: int, below: int) -> bool:
         if not bernoulli_exp(integers, 1, 1):
             return False
         above -= below
-    # Coins of probability above / (k below) fall until one shows tails: an alternating series.
+    # Events of probability above / (k below) happen until one does not: an alternating series.
     k = 1
     while integers.below(k * below) < above:
         k += 1
@@ -76,27 +76,27 @@ def discrete_laplace(integers: UniformIntegers, above: int, below: int) -> int:
             return -size
 
 
-# The r of the proof, in steps of the grid: what is left out is then below 1e-2100 a coordinate.
+# The r of the proof, in steps of the grid: the omitted part is then below 1e-2100 per coordinate.
 _RANDOM_ROUNDING = 16
 # Random rounding moves a coordinate by more than this many r with a probability below 1e-1300.
 _REACH = 80
 # Binary digits of the released noise below the sensitivity's share of one coordinate; and of the
 # secret noise, which with its tails stays an exact double.
 _DIGITS, _SECRET_DIGITS = 20, 45
-# Of a grid of released noise, in units of its scale.
+# Step of a grid of released noise, in units of its scale.
 LARGEST_STEP = 2.0**-_DIGITS
-# Covers the roundings of the few operations by which noise is chosen and priced.
+# Covers the roundings of the few operations for the noise and its cost.
 _MARGIN = 1e-12
 
 
 def worth_on_grid(sigma: float, grid: float) -> float:
-    """Return the deviation of continuous noise that noise on a grid is worth."""
+    """Return the deviation of equivalent continuous noise."""
     scale = sigma / grid
     return math.sqrt((scale - _RANDOM_ROUNDING) * (scale + _RANDOM_ROUNDING)) * grid
 
 
 def scale_on_grid(sensitivity: float, multiplier: float, count: int) -> tuple[float, float, float]:
-    """Return sensitivity, scale and grid of `count` rounded numbers, worth the multiplier."""
+    """Return sensitivity, scale and grid of `count` rounded numbers for a multiplier."""
     step = min(sensitivity / math.sqrt(count), sensitivity * multiplier)
     grid = math.ldexp(1.0, math.frexp(step)[1] - 1 - _DIGITS)
     moved = (sensitivity + grid * math.sqrt(count)) * ROUND_UP
@@ -106,7 +106,7 @@ def scale_on_grid(sensitivity: float, multiplier: float, count: int) -> tuple[fl
 
 
 def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
-    """Return scale and grid of a secret of `count` numbers, and how near continuous noise it is.
+    """Return scale, grid and distance to continuous noise, for `count` secret numbers.
 
     The continuous noise has at least deviation `sigma`; the distance is Euclidean.
     """
@@ -116,17 +116,17 @@ def secret_on_grid(sigma: float, count: int) -> tuple[float, float, float]:
 
 
 def distance_on_grid(grid: float, count: int) -> float:
-    """Return how near noise on a grid is to continuous noise of no larger variance.
+    """Return the Euclidean distance of noise on a grid to continuous noise.
 
-    So are `count` numbers that are rounded to the grid, noise included; the distance is Euclidean.
+    The variance of the latter is no larger. It also covers `count` rounded numbers.
     """
     return _REACH * _RANDOM_ROUNDING * grid * math.sqrt(count) * ROUND_UP
 
 
 def discrete_gaussians(stream: RandomStream, scale: int | Fraction, count: int) -> list[int]:
-    """Return integers x, each with probability exactly proportional to ``e^(-x^2 / (2 scale^2))``.
+    """Return integers x with probability exactly proportional to ``e^(-x^2 / (2 scale^2))``.
 
-    Canonne, Kamath and Steinke (2020), Algorithms 1 to 3, in integers alone.
+    Canonne, Kamath and Steinke (2020), Algorithms 1 to 3, with integers only.
     """
     integers, spread = UniformIntegers(stream), Fraction(scale) ** 2
     nearby = max(int(scale), 1)

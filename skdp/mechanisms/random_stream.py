@@ -1,8 +1,7 @@
 """Streams of random bytes, uniforms and normals for mechanisms and samplers.
 
-A stream is the output of ChaCha20 (RFC 8439) on keys that BLAKE2b makes of a 256-bit key and a
-counter: a cryptographic generator, unlike the statistical generators of numpy, whose state can be
-recovered from their output. Without a seed the key comes from the operating system.
+A stream is the output of ChaCha20 (RFC 8439), a cryptographic generator. BLAKE2b derives its keys
+from a 256-bit key and a counter. Without a seed the key comes from the operating system.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ import numpy as np
 from skdp.threads import share_out
 
 _KEY_BYTES = 32
-# Numbers of a draw that share a nonce and a thread; of fewer parts other threads save no time.
+# Numbers per nonce and thread, and the least number of parts for several threads.
 _PART, _SHARED_PARTS = 2**14, 4
-# Numbers that are drawn at once where they are wanted singly: a group of the generator's.
+# Numbers drawn at once for single use: a group of the generator.
 _AT_ONCE = 128
 _process, _entropy = 0, b""
 
 
 def _renew_entropy() -> None:
-    """Give this process entropy that its parent does not have."""
+    """Give this process fresh entropy."""
     global _process, _entropy
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
 
-# What one draw costs without compiled loops, in numbers of it, how many words cost what a normal
-# does, and what a process may spend before it loads the loops, or before it compiles them.
+# Cost of a draw without compiled loops (in numbers), words per cost of a normal, and the cost after
+# which a process loads or compiles the loops.
 _A_DRAW, _WORDS = 2**10, 8
 _TO_LOAD, _FEW = 2**14, 2**18
 _loading = threading.RLock()
@@ -46,9 +45,9 @@ _drawn = 0
 
 
 def load_generator(count: int = _FEW) -> Any:
-    """Return the module that fills arrays for a draw of `count` numbers more in this process.
+    """Return the module that fills arrays, for `count` more numbers in this process.
 
-    Forks wait until it is imported, and compiled.
+    Forks wait until it is imported and compiled.
     """
     global _drawn
     if not _compiled:
@@ -66,7 +65,7 @@ def load_generator(count: int = _FEW) -> Any:
 
 
 def _are_on_disk(module: Any) -> bool:
-    """Tell whether loops were compiled before, perhaps by another version of numba."""
+    """Return whether loops were compiled before."""
     folder = glob.escape(str(module.resolve_words.stats.cache_path))
     return bool(glob.glob(f"{folder}/_ziggurat.resolve_words-*.nbi"))
 
@@ -81,15 +80,15 @@ if hasattr(os, "register_at_fork"):
 class RandomStream:
     """A cryptographic stream of random numbers, with independent children.
 
-    Build one with :meth:`from_entropy` or :meth:`from_seed`.
+    Create one with :meth:`from_entropy` or :meth:`from_seed`.
 
     Parameters
     ----------
     key : bytes
-        The secret that determines the whole stream; 32 bytes.
+        Secret of 32 bytes that determines the entire stream.
     seeded : bool
-        Whether the key can be recomputed from a seed. A differential-privacy guarantee does not
-        hold against whoever knows the seed, so this flag follows the stream into the report.
+        Whether the key can be recomputed from a seed. Privacy statements report it, as a guarantee
+        does not protect against anyone with the seed.
 
     Examples
     --------
@@ -125,12 +124,12 @@ class RandomStream:
         Parameters
         ----------
         seed : int or bytes
-            The seed.
+            Seed.
         context : bytes, default=b""
-            What the stream is for. Streams of one seed and different contexts are independent:
-            the estimators put a digest of the training data and of all parameters here, so that
-            two fits with one seed never share their noise unless they are the same fit. A fit
-            counter would not do: clones in a grid search all count from zero.
+            Purpose of the stream. Streams with one seed and different contexts are independent.
+            Estimators use a digest of the training data and all parameters, so only identical fits
+            share noise. A fit counter would not suffice, as clones in a grid search all count from
+            zero.
 
         Returns
         -------
@@ -151,8 +150,8 @@ class RandomStream:
         --------
         >>> from skdp.mechanisms import RandomStream
         >>> stream = RandomStream.from_entropy()
-        >>> lots, noise = stream.spawn("lots"), stream.spawn("noise")
-        >>> bool(lots.words(1)[0] == noise.words(1)[0]), stream.spawn("lots").seeded
+        >>> batches, noise = stream.spawn("batches"), stream.spawn("noise")
+        >>> bool(batches.words(1)[0] == noise.words(1)[0]), stream.spawn("batches").seeded
         (False, False)
         """
         digest = hashlib.blake2b(
@@ -162,11 +161,11 @@ class RandomStream:
         return type(self)(digest.digest(), seeded=self.seeded)
 
     def bound_to(self, context: bytes) -> Self:
-        """Return the child for one use of a seed, such as one table; unseeded streams need none."""
+        """Return the child for one use of a seed, such as one table; an unseeded stream itself."""
         return self.spawn(context.hex()) if self.seeded else self
 
     def _own_entropy(self) -> bytes:
-        """Return what tells an unseeded stream in a forked process from that in its parent."""
+        """Return bytes that distinguish a forked unseeded stream from its parent."""
         if _process != os.getpid():  # forked by something that runs no hooks
             _renew_entropy()
         return b"" if self.seeded else _entropy
@@ -183,7 +182,7 @@ class RandomStream:
         return self._next("word", lambda: self.words(_AT_ONCE))
 
     def _next(self, kind: str, draw: Callable[[], np.ndarray]) -> Any:
-        """Return one of many that wait under this process's entropy; none is taken twice."""
+        """Return one waiting number of this process, used only once."""
         entropy = self._own_entropy()
         while True:
             try:
@@ -193,7 +192,7 @@ class RandomStream:
                 self._waiting = {**others, (entropy, kind): deque(draw().tolist())}
 
     def _fill(self, out: np.ndarray, fill: Callable[[np.ndarray, np.ndarray], None]) -> None:
-        """Fill an array part by part from the next key; `fill` is given first block and part."""
+        """Fill an array in parts; `fill` gets the first block and the part."""
         from skdp.mechanisms._chacha import first_block
 
         digest = hashlib.blake2b(
@@ -213,12 +212,12 @@ class RandomStream:
                 work(part)
 
     def uniform(self, count: int) -> np.ndarray:
-        """Return `count` uniforms on the open interval (0, 1), with 52 random bits or more each."""
+        """Return `count` uniforms on the open interval (0, 1), with 52 random bits or more."""
         # 52 bits and a half are exact in double precision, so that 1.0 cannot come out.
         return self._fractions(self.words(count) >> np.uint64(12), 52)
 
     def _fractions(self, leading: np.ndarray, bits: int) -> np.ndarray:
-        """Return ``(leading + U) / 2**bits``, U a half; where `leading` is small, of more bits."""
+        """Return ``(leading + 1/2) / 2**bits``, with more bits if `leading` is small."""
         values = (leading.astype(np.float64) + 0.5) * 2.0**-bits
         for place in np.flatnonzero(leading < np.uint64(2**11)):
             number, length = int(leading[place]), bits
@@ -230,9 +229,9 @@ class RandomStream:
     def standard_normal(self, shape: int | tuple[int, ...]) -> np.ndarray:
         """Return standard normals of the given shape, by a ziggurat on words of 64 bits.
 
-        Up to rounding to a double they have the density ``phi(x) e^h(x)``, where phi is the normal
-        one and ``|h(x)| <= (2 + x^2) 2^-49``, which is less than 2e-14 of an epsilon a number.
-        No tail is cut off. The proof is in ``docs/security.md``.
+        Up to rounding to a double they have the density ``phi(x) e^h(x)``, with the normal density
+        phi and ``|h(x)| <= (2 + x^2) 2^-49``. This adds less than 2e-14 to epsilon per number. No
+        tail is cut off. The proof is in ``docs/security.md``.
         """
         normals = np.empty(shape)
         if normals.size <= _AT_ONCE:
@@ -250,8 +249,8 @@ class RandomStream:
     def exponential(self, count: int) -> np.ndarray:
         """Return `count` standard exponentials by inversion of the distribution function.
 
-        One bit tells whether the value is above or below the median and 63 or more say where, so
-        that values reach from below 1e-280 to above 660.
+        One bit selects the side of the median and at least 63 bits the place, so values reach from
+        below 1e-280 to above 660.
         """
         words = self.words(count)
         tail = self._fractions(words >> np.uint64(1), 64)
@@ -277,10 +276,10 @@ class RandomStream:
         return word % bound
 
     def bernoulli_exp(self, exponent: float) -> bool:
-        """Return True with probability ``e^-exponent``, however large the exponent, at least 0.
+        """Return True with probability ``e^-exponent``, for any exponent of at least 0.
 
-        As Canonne, Kamath and Steinke (2020), Algorithm 1, do: one factor ``e^-1`` after another.
-        Each is at least 1/4, so that as many words as it says lie below the rounded factor.
+        Multiplies factors ``e^-1`` as Canonne, Kamath and Steinke (2020), Algorithm 1. Each factor
+        is at least 1/4, so exactly its share of words is below the rounded factor.
         """
         if not exponent < 2.0**53:
             return False
@@ -298,7 +297,7 @@ class RandomStream:
 
 
 def is_seeded(random_state: Any) -> bool:
-    """Tell whether the stream of a `random_state` can be recomputed from a seed."""
+    """Return whether a `random_state` has a seed."""
     if isinstance(random_state, RandomStream):
         return random_state.seeded
     if random_state is None:
@@ -313,16 +312,16 @@ def is_seeded(random_state: Any) -> bool:
 
 
 def resolve_random_state(random_state: Any, context: bytes = b"") -> RandomStream:
-    """Turn scikit-learn's `random_state` into a stream.
+    """Return the stream for scikit-learn's `random_state`.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.RandomState or RandomStream
-        ``None`` draws a fresh key from the operating system. An integer, or the next 32 bytes
-        of a ``RandomState``, is a seed. Of a stream, the next 32 bytes become the key of a new
-        one, so that no two uses of it share anything, also where processes were forked.
+        ``None`` uses a fresh key from the operating system. An integer, or the next 32 bytes of a
+        ``RandomState``, is a seed. The next 32 bytes of a stream are the key of a new stream, so
+        two uses share nothing, even in forked processes.
     context : bytes
-        Mixed into all seeded streams; see :meth:`RandomStream.from_seed`.
+        Part of the key of seeded streams; see :meth:`RandomStream.from_seed`.
 
     Raises
     ------

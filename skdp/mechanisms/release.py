@@ -1,7 +1,7 @@
-"""A release: a vector that is summed over records, how far neighbours' are apart, and its noise.
+"""Releases: sums over records, the distance between neighbours' sums, and the noise.
 
-A private computation is a list of them and a public function of what they return. Sensitivities
-are lemmas of ``docs/proofs/sensitivities.md``; each release is priced by its own event.
+A private computation is a list of releases and a public function of their outputs. Sensitivities
+are lemmas of ``docs/proofs/sensitivities.md``; the event of each release gives its privacy cost.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _MARGIN = 1e-12
 class Release:
     """One vector, or several of a kind that may depend on earlier outputs, and its noise.
 
-    `shares`, `number` and `bounded` make one without noise. The methods after them return it with
-    noise, which all others need.
+    `shares`, `number` and `bounded` create one without noise. Later methods return it with noise,
+    which all others need.
     """
 
     label: str
-    l2: float  # how far neighbours' vectors are apart, in the Euclidean and in the L1 norm
+    l2: float  # distance of neighbours' vectors, in the Euclidean and in the L1 norm
     l1: float = math.inf
     unit: int = 0  # size of a record in integers; 0 for real numbers
     largest: int | None = None  # change of a single integer; None for one unit
@@ -67,16 +67,16 @@ class Release:
 
     @classmethod
     def shares(cls, label: str, adjacency: Adjacency, unit: int = 1) -> Self:
-        """Return a sum to which records add numbers of at least 0 that sum to `unit` at most.
+        """Return a sum of non-negative numbers that sum to at most `unit` per record.
 
-        A `unit` of 0 stands for real numbers that sum to 1 at most.
+        A `unit` of 0 stands for real numbers that sum to at most 1.
         """
         changed, total = (1 if adjacency == "add-remove" else 2), unit or 1
         return cls.integers(label, changed * total, changed * total**2, unit)
 
     @classmethod
     def number(cls, label: str, change: int, unit: int = 1) -> Release:
-        """Return a single number that changes by `change` at most."""
+        """Return a single number that changes by at most `change`."""
         return cls.integers(label, change, change**2, unit, largest=change)
 
     @classmethod
@@ -87,7 +87,7 @@ class Release:
         return cls(label, bound.sensitivity(adjacency), reason=bound.reason, times=times)
 
     def laplace(self, people: float | Fraction) -> Release:
-        """Return integers with discrete Laplace noise of a scale of so many records, rounded up."""
+        """Return integers with discrete Laplace noise of a scale in records, rounded up."""
         wanted = Fraction(people) * self.unit / Fraction(self.l1)
         multiplier = float(wanted)
         if Fraction(multiplier) < wanted:
@@ -96,13 +96,13 @@ class Release:
         return replace(self, law="laplace", scale=scale, grid=1.0)
 
     def gaussian(self, people: float | Fraction) -> Release:
-        """Return integers with discrete Gaussian noise of a scale of so many records."""
+        """Return integers with discrete Gaussian noise of a scale in records."""
         if self.unit > 1:  # on a fine grid
             scale = Fraction(math.ceil(Fraction(people) * self.unit))
             return replace(self, scale=scale, grid=1.0)
         by_one = self.unit == 1 and self.largest in (None, 1)
         if not by_one or self.l2**2 > self.l1 * (1.0 + _MARGIN):
-            raise ValueError(f"{self.label}: the event is for counts that change by one.")
+            raise ValueError(f"{self.label}: the event requires counts that change by one.")
         return replace(self, scale=Fraction(float(people)), grid=1.0)
 
     def continuous(self, multiplier: float) -> Release:
@@ -127,18 +127,19 @@ class Release:
     def on_grid(self, multiplier: float, count: int) -> Self:
         """Return `count` numbers, rounded to a grid, with discrete Gaussian noise.
 
-        Rounding moves each number by at most half a step, so that it adds ``grid * sqrt(count)`` to
-        the sensitivity, less than a millionth of it.
+        Rounding moves each number by at most half a step. This adds ``grid * sqrt(count)`` to the
+        sensitivity, less than a millionth of it.
         """
         moved, scale, grid = scale_on_grid(self.l2, multiplier, count)
         return replace(self, l2=moved, scale=scale, grid=grid)
 
     def without_delta(self, epsilon: float, count: int, discrete: bool) -> Self:
-        """Return `count` numbers with noise that costs epsilon; Theorems 1 and 2 of the proofs.
+        """Return `count` numbers with noise for a pure epsilon (Theorems 1 and 2 of the proofs).
 
-        It has a norm-exponential law over all numbers, or is discrete Laplace on a grid, for which
-        the L1 norm counts: ``sqrt(count)`` times as much and a step for each. Scales are rounded up
-        so that events have the target's epsilon exactly, also as ledgers read it: in decimal.
+        The noise is norm-exponential over all numbers, or discrete Laplace on a grid. The L1 norm
+        of the latter is ``sqrt(count)`` times as large, plus a step per number. Scales are rounded
+        up so that events have exactly the target's epsilon, also in the decimal notation of
+        ledgers.
         """
         inverse = max(1 / Fraction(epsilon), 1 / read_decimal(epsilon))  # however it is read
         multiplier = check_representable(decimal_up(inverse) * ROUND_UP)
@@ -155,12 +156,12 @@ class Release:
 
     @property
     def sensitivity(self) -> float:
-        """The distance of neighbours' vectors that the noise is for, rounding included."""
+        """The distance of neighbours' vectors for the noise, including rounding."""
         return self.l1 if self.law == "laplace" and self.grid > 0.0 else self.l2
 
     @property
     def multiplier(self) -> float:
-        """The worth of the noise over the sensitivity, rounded down."""
+        """The equivalent continuous noise over the sensitivity, rounded down."""
         if self.law == "laplace":
             if isinstance(self.scale, Fraction):
                 return float(self.scale / Fraction(self.l1))  # exact, see `laplace`
@@ -183,7 +184,7 @@ class Release:
 
     @property
     def event(self) -> Event:
-        """The release for the accountants, all `times` of it."""
+        """The event of all `times` releases."""
         return repeated(self._single, self.times)
 
     @property
@@ -192,7 +193,7 @@ class Release:
             return DiscreteLaplaceEvent(self.multiplier, round(self.l1 / self.grid))
         if self.law == "laplace":
             return NormExponentialEvent(self.multiplier)
-        if self.unit == 1:  # entry by entry; on a fine grid noise is as good as continuous
+        if self.unit == 1:  # per entry; on a fine grid noise counts as continuous
             return repeated(DiscreteGaussianEvent(self.sigma, 1), int(self.l1))
         return GaussianEvent(self.multiplier)
 
@@ -207,9 +208,9 @@ class Release:
         return float(self.scale / self.unit)
 
     def half_width(self, failure: float, count: int = 1) -> int:
-        """Return a w that none of `count` draws exceeds in size, but with probability `failure`.
+        """Return a w that all `count` draws stay within, except with probability `failure`.
 
-        It is in the integers that noise is drawn on.
+        It is in the integers of the noise.
         """
         each = -math.expm1(math.log1p(-failure) / count) * (1.0 - _MARGIN)
         scale = self.sigma * (1.0 + _MARGIN)

@@ -1,7 +1,7 @@
-"""Samplers of lots, and random numbers of runs.
+"""Samplers of batches, and random numbers of runs.
 
-Each sampler draws the lots of many steps at once, as one array of row numbers and the offsets at
-which each step's lot begins. Lots may be empty under Poisson sampling.
+Each sampler draws the batches of many steps at once: an array of row numbers, and the offset of
+each step's batch. Poisson batches may be empty.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from skdp.mechanisms.random_stream import RandomStream
 
 @plain_arguments
 class PoissonSampler:
-    """Put each row into each lot independently with the same probability.
+    """Sampler that includes each row in each batch independently with the same probability.
 
-    The work is proportional to the size of the lots, not to the number of rows: the distances
+    The work is proportional to the size of the batches, not to the number of rows, as distances
     between chosen rows are geometric.
 
     Parameters
@@ -29,7 +29,7 @@ class PoissonSampler:
     n_rows : int
         Number of rows to sample from.
     sample_rate : float
-        Probability in (0, 1) that a row enters a lot.
+        Probability in (0, 1) that a row enters a batch.
     stream : RandomStream
         Source of randomness.
 
@@ -53,23 +53,23 @@ class PoissonSampler:
 
     @property
     def expected_lot_size(self) -> float:
-        """Mean number of rows in a lot."""
+        """Mean number of rows in a batch."""
         return self.n_rows * self.sample_rate
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the lots of `steps` steps.
+        """Draw the batches of `steps` steps.
 
         Parameters
         ----------
         steps : int
-            Number of lots.
+            Number of batches.
 
         Returns
         -------
         indices : ndarray of int64, shape (total,)
-            Row numbers, ascending within each lot.
+            Row numbers, ascending within each batch.
         offsets : ndarray of int64, shape (steps + 1,)
-            Lot ``t`` is ``indices[offsets[t]:offsets[t + 1]]``.
+            Batch ``t`` is ``indices[offsets[t]:offsets[t + 1]]``.
         """
         n_trials = steps * self.n_rows
         positions = self._successes(n_trials)
@@ -79,7 +79,7 @@ class PoissonSampler:
         return positions, offsets
 
     def _successes(self, n_trials: int) -> np.ndarray:
-        """Return the numbers of the successful ones among `n_trials` Bernoulli trials."""
+        """Return the positions of successes among `n_trials` Bernoulli trials."""
         log_failure = math.log1p(-self.sample_rate)
         pieces: list[np.ndarray] = []
         last = -1
@@ -102,9 +102,9 @@ class PoissonSampler:
 
 @plain_arguments
 class UniformSubsetSampler:
-    """Draw each lot as a uniformly random subset of fixed size, without replacement.
+    """Sampler of batches that are uniformly random subsets of fixed size, without replacement.
 
-    Lots of different steps are independent. Floyd's algorithm draws a subset with work
+    Batches of different steps are independent. Floyd's algorithm draws a subset with work
     proportional to its size.
 
     Parameters
@@ -112,7 +112,7 @@ class UniformSubsetSampler:
     n_rows : int
         Number of rows to sample from.
     batch_size : int
-        Size of every lot, from 1 to `n_rows`.
+        Size of every batch, from 1 to `n_rows`.
     stream : RandomStream
         Source of randomness.
 
@@ -137,11 +137,11 @@ class UniformSubsetSampler:
 
     @property
     def expected_lot_size(self) -> float:
-        """Number of rows in a lot."""
+        """Number of rows in a batch."""
         return float(self.batch_size)
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the lots of `steps` steps; see :meth:`PoissonSampler.draw`."""
+        """Draw the batches of `steps` steps; see :meth:`PoissonSampler.draw`."""
         uniforms = self._stream.uniform(steps * self.batch_size)
         offsets = np.arange(steps + 1, dtype=np.int64) * self.batch_size
         if self.batch_size == 1:
@@ -158,19 +158,19 @@ class UniformSubsetSampler:
 
 @plain_arguments
 class AllocationSampler:
-    """Put each row, in every epoch anew, into one of the lots of the epoch.
+    """Sampler that puts each row into one batch per epoch.
 
-    Rows are allocated independently of each other and uniformly, so that lots may be empty. Lots
-    are drawn one after another, however many at once.
+    Rows are allocated independently and uniformly, anew in every epoch, so batches may be empty.
+    Batches are drawn in order, any number at once.
 
     Parameters
     ----------
     n_rows : int
         Number of rows to sample from.
     lots : int
-        Number of lots in an epoch, at least 1.
+        Number of batches in an epoch, at least 1.
     stream : RandomStream
-        Source of randomness; each epoch has a child of its own.
+        Source of randomness; each epoch uses a separate child.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class AllocationSampler:
 
     def __init__(self, n_rows: int, lots: int, stream: RandomStream) -> None:
         if n_rows < 1 or lots < 1:
-            raise ValueError(f"n_rows and lots must be positive, got {n_rows}, {lots}.")
+            raise ValueError(f"`n_rows` and `lots` must be positive, got {n_rows}, {lots}.")
         self.n_rows = n_rows
         self.lots = lots
         self._stream = stream
@@ -192,11 +192,11 @@ class AllocationSampler:
 
     @property
     def expected_lot_size(self) -> float:
-        """Mean number of rows in a lot."""
+        """Mean number of rows in a batch."""
         return self.n_rows / self.lots
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the lots of the next `steps` steps; see :meth:`PoissonSampler.draw`."""
+        """Draw the batches of the next `steps` steps; see :meth:`PoissonSampler.draw`."""
         drawn = [np.empty(0, dtype=np.int64)]
         for step in range(self._step, self._step + steps):
             epoch, lot = divmod(step, self.lots)
@@ -207,7 +207,7 @@ class AllocationSampler:
         return np.concatenate(drawn), np.cumsum([lot.size for lot in drawn], dtype=np.int64)
 
     def _allocate(self, stream: RandomStream) -> None:
-        """Allocate all rows; of lot t are ``order[ends[t]:ends[t + 1]]``, ascending."""
+        """Allocate all rows; batch t is ``order[ends[t]:ends[t + 1]]``, ascending."""
         numbers = (stream.uniform(self.n_rows) * self.lots).astype(np.int64)
         numbers = np.minimum(numbers, self.lots - 1)  # a product may be rounded up
         self._order = np.argsort(numbers, kind="stable")
@@ -222,8 +222,8 @@ _NEGLIGIBLE = 2.0**-60
 class RandomStopping:
     """A random number of runs: truncated negative binomial, or Poisson.
 
-    The privacy of repeating a run that often and releasing the best is that of
-    `RepeatAndSelectEvent` with the same parameters. The number drawn must stay secret.
+    Use `RepeatAndSelectEvent` with the same parameters for the privacy cost of releasing the best
+    of these runs. The drawn number must stay secret.
 
     Parameters
     ----------
@@ -235,8 +235,8 @@ class RandomStopping:
 
     Notes
     -----
-    With ``gamma`` in (0, 1], the chance of k runs is proportional to
-    ``(1 - gamma)^k Gamma(k + eta) / k!`` for ``k >= 1`` (Papernot and Steinke, 2022, Definition 1).
+    For ``k >= 1`` runs the probability is proportional to ``(1 - gamma)^k Gamma(k + eta) / k!``,
+    with ``gamma`` in (0, 1] (Papernot and Steinke, 2022, Definition 1).
 
     Examples
     --------
@@ -262,7 +262,7 @@ class RandomStopping:
         return None if math.isinf(self.shape) else gamma_of_mean(self.mean, self.shape)
 
     def probability(self, k: int) -> float:
-        """Return the chance of exactly `k` runs."""
+        """Return the probability of exactly `k` runs."""
         for first, chances in self._blocks():
             if k < first:
                 return 0.0
@@ -284,7 +284,7 @@ class RandomStopping:
         return number
 
     def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield consecutive numbers' chances, until the rest is negligible."""
+        """Yield probabilities of consecutive numbers, until the rest is negligible."""
         first, log_chance, log_share = self._start()
         previous = log_chance
         yield first, np.array([math.exp(log_chance)])
@@ -305,7 +305,7 @@ class RandomStopping:
                 return
 
     def _start(self) -> tuple[int, float, float]:
-        """Return the least number, its log chance, and the constant part of the log ratios."""
+        """Return the least number, its log probability, and the constant part of log ratios."""
         if math.isinf(self.shape):
             return 0, -self.mean, math.log(self.mean)
         gamma = gamma_of_mean(self.mean, self.shape)

@@ -1,11 +1,10 @@
 """Private choices: the index of a high score, and queries above a threshold.
 
-Scores must be such that one record changes each of them by at most the sensitivity. Then all
-mechanisms here are epsilon-DP. If in addition a record can only change all of them in the same
-direction (counts under add-remove), they are ``monotone`` and half the noise suffices. Real
-arithmetic is assumed: chances are computed in double precision, about 1e-15 of themselves away.
-Proofs: Theorem 9 of ``docs/proofs/private_selection.md``; Theorems 3 and 4 of
-``docs/proofs/selection_mechanisms.md``.
+One record must change each score by at most the sensitivity. All mechanisms here are then
+epsilon-DP. If a record can only change all scores in the same direction (counts under add-remove),
+they are ``monotone`` and half the noise suffices. Real arithmetic is assumed: probabilities are
+computed in double precision, with relative errors of about 1e-15. Proofs: Theorem 9 of
+``docs/proofs/private_selection.md``; Theorems 3 and 4 of ``docs/proofs/selection_mechanisms.md``.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ def permute_and_flip(
 ) -> int:
     """Choose an index by permute-and-flip: never worse than the exponential mechanism.
 
-    Indices are visited in random order; one with score q is chosen with probability
-    ``e^(-epsilon (max - q) / (2 sensitivity))``, else the next one is visited (McKenna and Sheldon,
-    2020, Algorithm 1 and Theorem 1). It has the same distribution as `report_noisy_max` with
-    exponential noise, but no score is ever noised. Accountants know it as `PureDPEvent`.
+    Indices are visited in random order. One with score q is chosen with probability ``e^(-epsilon
+    (max - q) / (2 sensitivity))``. Otherwise the next one is visited (McKenna and Sheldon, 2020,
+    Algorithm 1 and Theorem 1). The distribution is that of `report_noisy_max` with exponential
+    noise, but no score gets noise. For accountants it is a `PureDPEvent`.
 
     Parameters
     ----------
     scores : array-like of shape (n_candidates,)
-        Finite scores; the higher the better.
+        Finite scores; higher is better.
     epsilon : float
         Privacy parameter in nats, positive.
     sensitivity : float
@@ -82,10 +81,10 @@ def exponential_mechanism(
 ) -> int:
     """Choose an index with probability proportional to ``e^(epsilon score / (2 sensitivity))``.
 
-    McSherry and Talwar (2007), Theorem 6. Besides epsilon-DP, its range is bounded: the privacy
-    loss varies by at most epsilon, so that it is ``epsilon^2 / 8``-zCDP (Cesar and Rogers, 2021).
-    Accountants know it as ``BoundedRangeEvent(epsilon)``: of many choices together it may cost
-    least, of one alone `permute_and_flip` is better.
+    It is epsilon-DP (McSherry and Talwar, 2007, Theorem 6). Its privacy loss also varies by at most
+    epsilon, so it is ``epsilon^2 / 8``-zCDP (Cesar and Rogers, 2021). For accountants it is a
+    ``BoundedRangeEvent(epsilon)``. This may cost least for many choices; for a single one
+    `permute_and_flip` is better.
 
     Parameters
     ----------
@@ -123,11 +122,13 @@ def report_noisy_max(
     scores, epsilon, sensitivity, stream
         As for `permute_and_flip`.
     noise : {"exponential", "laplace", "gumbel"}, default="exponential"
-        Independent noise of scale ``2 sensitivity / epsilon``, or half of that if monotone.
-        ``"exponential"`` gives the distribution of `permute_and_flip` (Ding, Kifer, Steinke, Wang,
-        Xiao and Zhang, 2021), ``"gumbel"`` that of `exponential_mechanism`, a `BoundedRangeEvent`,
-        and ``"laplace"`` is the classical choice (Dwork and Roth, 2014, Claim 3.9: of counts under
-        add-remove, with half the noise), less accurate than the first; both are a `PureDPEvent`.
+        Independent noise of scale ``2 sensitivity / epsilon``, or half of that if monotone:
+
+        - ``"exponential"`` has the distribution of `permute_and_flip` (Ding, Kifer, Steinke, Wang,
+          Xiao and Zhang, 2021), a `PureDPEvent`.
+        - ``"gumbel"`` has that of `exponential_mechanism`, a `BoundedRangeEvent`.
+        - ``"laplace"`` is the classical choice, less accurate than the first, a `PureDPEvent`.
+          Dwork and Roth (2014), Claim 3.9, is for counts under add-remove, with half the noise.
     monotone : bool, default=False
         Whether a record changes all scores in the same direction.
 
@@ -168,8 +169,8 @@ def _check(
         )
     if not np.all(np.isfinite(exact)):
         raise ValueError(
-            f"{owner}: scores must be finite; bound each of them before, for instance by counting "
-            "a failed candidate as the lowest possible score."
+            f"{owner}: scores must be finite; bound them first, for example give a failed "
+            "candidate the lowest possible score."
         )
     return exact, math.nextafter(float(sensitivity) / float(epsilon), math.inf) * (
         1.0 if monotone else 2.0
@@ -177,7 +178,7 @@ def _check(
 
 
 def _shortfalls(scores: np.ndarray, scale: float) -> np.ndarray:
-    """Return by how much scores fall short of the highest one, in units of the noise."""
+    """Return the distances of scores to the highest one, in units of the noise."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         distances = (scores.max() - scores) / scale
     # A distance of 0 counts as 0 even where the scale underflows.
@@ -192,15 +193,15 @@ def _note(label: str, scores: np.ndarray, index: int, sensitivity: float, scale:
 # Values are rounded to a grid this many binary digits finer than the sensitivity.
 _DIGITS = 20
 _LARGEST = 1e300
-_TWICE = "both would go on with answers that are paid for once"
+_TWICE = "two copies would give answers that are charged once"
 
 
 @plain_arguments
 class SparseVector:
-    """Tell which queries of a stream are above a threshold, for one epsilon in all.
+    """Report which queries of a stream are above a threshold, with one epsilon for all.
 
-    However many queries are below it, they cost nothing more. After `max_positives` answers
-    "above" the stream ends. What queries are asked may depend on the answers so far.
+    Queries below the threshold are free, in any number. The stream ends after `max_positives`
+    answers "above". Queries may depend on earlier answers.
 
     Parameters
     ----------
@@ -211,41 +212,42 @@ class SparseVector:
     stream : RandomStream
         Source of randomness.
     max_positives : int, default=1
-        After how many answers "above" the stream ends, at least 1.
+        Number of answers "above" that ends the stream, at least 1.
     monotone : bool, default=False
-        Whether a record changes all queries in the same direction, as it does counts under
-        add-remove. Less noise suffices then.
+        Whether a record changes all queries in the same direction, as for counts under add-remove.
+        If so, less noise suffices.
     accountant : BudgetAccountant or None, default=None
-        What to charge. The whole stream is charged here, before any query can be asked; None
-        charges nothing, also within ``with budget:``.
+        Budget for the charge. The entire stream is charged before the first query. None charges
+        nothing, even within ``with budget:``.
 
     Attributes
     ----------
     event : PureDPEvent
-        What the whole stream costs.
+        Event of the entire stream.
 
     Raises
     ------
     ValueError, TypeError
         If a parameter is out of range; nothing is charged then.
     BudgetExceededError
-        If the budget does not have that much left.
+        If the remaining budget is too small.
 
     Notes
     -----
     Dwork and Roth (2014), Algorithms 1 and 2, with the constants of Lyu, Su and Li (2017),
-    Algorithm 7, who also show that four of six published variants are not private. The threshold
-    takes noise *once*, of scale ``sensitivity / epsilon_1``; each query fresh noise of scale
-    ``2 c sensitivity / epsilon_2``, or half of that if monotone, where c is `max_positives`;
-    ``epsilon_2 / epsilon_1`` is ``(2 c)^(2/3)``, or ``c^(2/3)``, for which their sum varies least.
-    Released are the answers alone, never a noisy value: one that is wanted of a query above the
-    threshold is a release of its own, with fresh noise and a charge of its own.
+    Algorithm 7. The latter show that four of six published variants are not private. The threshold
+    gets noise *once*, of scale ``sensitivity / epsilon_1``. Each query gets fresh noise of scale
+    ``2 c sensitivity / epsilon_2``, or half of that if monotone, where c is `max_positives`. The
+    ratio ``epsilon_2 / epsilon_1`` is ``(2 c)^(2/3)``, or ``c^(2/3)``, which minimises the variance
+    of the sum of both noises.
 
-    Noise is a discrete Laplace variable on a grid, drawn exactly, and comparisons are between
-    integers, so that the guarantee assumes no real arithmetic; rounding values to the grid adds a
-    millionth to the noise. Proof: :ref:`Theorem 5 of selection mechanisms
-    <selection-mechanisms-5>`. The object keeps the noise of its threshold, which must stay secret,
-    and belongs to one process.
+    Only the answers are released, never a noisy value. To release the value of a query above the
+    threshold, use a separate mechanism with fresh noise and a separate charge.
+
+    The noise is discrete Laplace on a grid, drawn exactly, and integers are compared, so the
+    guarantee assumes no real arithmetic. Rounding values to the grid adds a millionth to the noise.
+    Proof: :ref:`Theorem 5 of selection mechanisms <selection-mechanisms-5>`. The object contains
+    the noise of its threshold, which must stay secret, and belongs to one process.
 
     References
     ----------
@@ -298,14 +300,14 @@ class SparseVector:
 
     @plain_arguments
     def is_above(self, value: float, threshold: float = 0.0) -> bool:
-        """Tell whether a query is above its threshold, both noised.
+        """Return whether a query is above its threshold, both with noise.
 
         Parameters
         ----------
         value : float
-            The query's exact value, at most 1e300 in size.
+            Exact value of the query, at most 1e300 in size.
         threshold : float, default=0.0
-            A public number, at most 1e300 in size, which need not be the same for all queries.
+            Public number, at most 1e300 in size, which may differ between queries.
 
         Returns
         -------
@@ -317,15 +319,15 @@ class SparseVector:
         RuntimeError
             If the stream has ended, or in a forked process.
         ValueError
-            If a number is not finite, or larger.
+            If a number is not finite, or is too large.
         """
         if os.getpid() != self._process:
             raise RuntimeError(f"A SparseVector belongs to the process that made it: {_TWICE}.")
         with self._lock:
             if self._positives_left == 0:
                 raise RuntimeError(
-                    "This stream has given all its answers 'above'; another SparseVector, which "
-                    "costs another epsilon, can go on."
+                    "This stream has used all its answers 'above'. To continue, create another "
+                    "SparseVector, which costs another epsilon."
                 )
             excess = _exact(value) - _exact(threshold)
             noise = discrete_laplaces(self._stream, self._scale, 1)[0]
@@ -338,7 +340,7 @@ class SparseVector:
 
     @property
     def positives_left(self) -> int:
-        """How many answers "above" are left."""
+        """Number of answers "above" that are left."""
         return self._positives_left
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -349,6 +351,6 @@ def _exact(number: Any) -> Fraction:
     if not (isinstance(number, int | float) and -_LARGEST <= number <= _LARGEST):
         raise ValueError(
             "SparseVector: value and threshold must be finite numbers, at most 1e300 in size; "
-            "bound queries before."
+            "bound queries first."
         )
     return Fraction(number)

@@ -1,10 +1,10 @@
 """Record every noisy release of a fit, and replay a fit on other data.
 
-Recording shows what was released and with which declared sensitivity. Replaying runs the same
-code on neighbouring data while every mechanism returns what it returned before; the distance
-between the two un-noised values must then stay within the declared sensitivity, and the sequence
-of releases must be the same (Cebere et al. 2026, "Privacy in Theory, Bugs in Practice").
-A trace holds private values: it is for tests, never for publication.
+A recording shows the releases and their declared sensitivities. A replay runs the same code on
+neighbouring data, while every mechanism returns its recorded output. The two exact values must then
+be within the declared sensitivity, and the sequence of releases must be the same (Cebere et al.
+2026, "Privacy in Theory, Bugs in Practice"). A trace contains private values: use it for tests and
+never publish it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TracedRelease:
-    """One noisy release: its un-noised value, its output and what was declared of it.
+    """One noisy release: its exact value, its output and its declared properties.
 
     The sensitivity is a bound in the norm of order ``norm``: 2 for Gaussian noise, 1 for Laplace
-    noise, infinity for scores. ``sigma`` is the scale of the noise. ``exponential`` tells whether
-    its density is ~ ``e^(-|x| / sigma)`` in that norm, which Laplace noise need not say.
+    noise, infinity for scores. ``sigma`` is the scale of the noise. ``exponential`` marks a density
+    ~ ``e^(-|x| / sigma)`` in that norm; Laplace noise need not set it.
     """
 
     label: str
@@ -42,9 +42,9 @@ class ReleaseTrace:
     Parameters
     ----------
     replayed : ReleaseTrace or None, default=None
-        If given, mechanisms return the outputs of that earlier trace instead of fresh ones.
+        Earlier trace whose outputs mechanisms return instead of fresh ones.
     releases : list of TracedRelease
-        The releases so far.
+        Releases so far.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class ReleaseTrace:
         norm: float,
         exponential: bool = False,
     ) -> np.ndarray:
-        """Note a release, and return its output or that of the earlier trace."""
+        """Record a release, and return its output or that of the earlier trace."""
         if self.replayed is not None:
             position = len(self.releases)
             if position >= len(self.replayed.releases):
@@ -84,7 +84,7 @@ _active: ContextVar[ReleaseTrace | None] = ContextVar("skdp_release_trace", defa
 
 
 def active_trace() -> ReleaseTrace | None:
-    """Return the trace that is being recorded in this context, if any.
+    """Return the trace that is recorded in this context, or None.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def note_release(
     norm: float = 2.0,
     exponential: bool = False,
 ) -> np.ndarray:
-    """Return an output, noted in the active trace if there is one."""
+    """Return an output, and record it in the active trace if there is one."""
     trace = active_trace()
     if trace is None:
         return output
@@ -121,12 +121,12 @@ def record_releases(replayed: ReleaseTrace | None = None) -> Iterator[ReleaseTra
     Parameters
     ----------
     replayed : ReleaseTrace or None, default=None
-        The earlier trace.
+        Earlier trace.
 
     Yields
     ------
     ReleaseTrace
-        Fills up while the block runs.
+        Trace that grows while the block runs.
 
     Examples
     --------

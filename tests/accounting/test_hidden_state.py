@@ -542,7 +542,7 @@ def test_calibration_meets_its_target():
     ("change", "error", "message"),
     [
         ({"steps": 0}, ValueError, "steps must be an integer >= 1"),
-        ({"smoothness": 2.0001}, ValueError, r"must lie in \[0, 2\].*Shorten"),
+        ({"smoothness": 2.0001}, ValueError, r"must lie in \[0, 2\].*reduce the step"),
         ({"smoothness": -0.1}, ValueError, "smoothness"),
         ({"smoothness": math.nan}, ValueError, "smoothness"),
         ({"smoothness": "0.5"}, TypeError, "real number"),

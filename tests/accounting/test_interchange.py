@@ -60,7 +60,7 @@ LOTS = UniformSampledEvent(10, 100, GaussianEvent(1.0))
 
 @pytest.mark.parametrize("event", [LOTS, RepeatedEvent(ComposedEvent((LOTS,)), 50)], ids=repr)
 def test_lots_of_a_fixed_size_are_not_priced_elsewhere_in_silence(event):
-    with pytest.warns(PrivacyWarning, match="No other one there prices lots of a fixed size"):
+    with pytest.warns(PrivacyWarning, match="No other accountant there supports samples"):
         theirs = event.to_dp_event("replace-one")
     accountant = TheirRDP(neighboring_relation=RELATIONS["replace-one"]).compose(theirs)
     own = PLDAccountant("replace-one").compose(event).epsilon(1e-5)
@@ -188,7 +188,7 @@ def test_stated_guarantees_where_dp_accounting_has_them(monkeypatch):
     monkeypatch.setattr(dp_event, "EpsilonDeltaDpEvent", kind, raising=False)
     for event in (ApproxDPEvent(1.0, 1e-6), PureDPEvent(0.5)):
         assert Event.from_dp_event(event.to_dp_event("replace-one"), "replace-one") == event
-    with pytest.raises(UnsupportedEventError, match="different relations"):
+    with pytest.raises(UnsupportedEventError, match="different adjacency relations"):
         PoissonSampledEvent(0.1, PureDPEvent(1.0)).to_dp_event("replace-one")
 
 
@@ -211,5 +211,5 @@ def test_trade_off_is_below_the_truth_and_near_it():
 def test_no_trade_off_without_a_guarantee():
     from skdp.accounting import BayesianAccountant
 
-    with pytest.raises(ValueError, match="promises no upper bound"):
+    with pytest.raises(ValueError, match="does not return upper bounds"):
         BayesianAccountant().trade_off([0.5])

@@ -341,7 +341,7 @@ def test_estimates_are_refused_by_name():
             super().__init__(adjacency, subsampling="clt")
 
     for calibrate in CALIBRATIONS[:3]:
-        with pytest.raises(ValueError, match=r"Limit \('limit'\) .* no upper bounds"):
+        with pytest.raises(ValueError, match=r"Limit \('limit'\) .* not return upper bounds"):
             calibrate(1.0, 1e-5, 0.5, 1, accountant=Limit)
         with pytest.raises(ValueError, match=r"BayesianAccountant .* not differential privacy"):
             calibrate(1.0, 1e-5, 0.5, 1, accountant="bayesian")

@@ -207,7 +207,7 @@ def test_units_of_several_rows_pay_for_any_sign():
 
 @pytest.mark.parametrize("slope", ["known-sign", "logistic"])
 def test_the_opposite_is_of_slopes_of_any_sign(slope):
-    with pytest.raises(ValueError, match=r"opposite=0.5 is of slope='any-sign' only"):
+    with pytest.raises(ValueError, match=r"opposite=0.5 requires slope='any-sign'"):
         ObjectivePerturbationEvent(1.0, 0.1, slope, opposite=0.5)
     for opposite in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="opposite must lie in"):

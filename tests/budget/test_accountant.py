@@ -318,7 +318,7 @@ def test_folders_that_are_not_there_are_named(tmp_path):
 def test_a_pair_that_a_release_does_not_have_is_not_recorded(composition):
     budget = BudgetAccountant(3.0, 1e-5, composition=composition)
     for act in (budget.reserve, budget.check):
-        with pytest.raises(ValueError, match="State a pair that the event has"):
+        with pytest.raises(ValueError, match=r"State a pair|an accountant returns"):
             act(GaussianEvent(50.0), epsilon=1e-4, delta=1e-9)
     assert budget.entries() == []
     budget.reserve(GaussianEvent(50.0), epsilon=0.12, delta=1e-9)

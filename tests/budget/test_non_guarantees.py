@@ -49,7 +49,7 @@ def test_estimates_are_not_charged(accountant):
 def test_diagnostics_are_not_charged():
     plan = BayesianAccountant().observe(STEP, [0.1, 0.2, 0.3])
     budget = BudgetAccountant(100.0, 1e-2, adjacency="add-remove")
-    with pytest.raises(ValueError, match=r"not about differential privacy.*depends on the data"):
+    with pytest.raises(ValueError, match=r"not about differential privacy.*on the given data"):
         reserve(budget, plan.epsilon(1e-5))
     with pytest.raises(ValueError, match="not about differential privacy"):
         spent(plan.epsilon(1e-5))
@@ -77,7 +77,7 @@ class PrintedByDefault(GenericAccountant):
 
 @pytest.mark.parametrize(
     ("accountant", "message"),
-    [("bayesian", "not differential"), (PrintedByDefault, "no upper bounds")],
+    [("bayesian", "not differential"), (PrintedByDefault, "not return upper bounds")],
 )
 def test_nothing_is_calibrated_to_them(accountant, message):
     with pytest.raises(ValueError, match=message):

@@ -184,7 +184,7 @@ def test_slopes_of_either_sign_are_paid_for(compiled, monkeypatch):
     monkeypatch.undo()
     several = OneVsRestLoss(SmoothedHingeLoss(), 3)
     monkeypatch.setattr(SmoothedHingeLoss, "slope_sign", 0)
-    with pytest.raises(ValueError, match="outputs=3 needs a slope of known sign"):
+    with pytest.raises(ValueError, match="outputs=3 requires a slope of known sign"):
         objective(model_of(several))
     monkeypatch.undo()
     monkeypatch.setattr(Steep, "scalar_functions", LogisticLoss.scalar_functions, raising=False)

@@ -60,7 +60,7 @@ def test_a_claim_below_the_certified_cost_is_refused_and_one_at_it_is_not(event,
     for factor in (1.0, 1.5):
         assert record(event, factor * price, adjacency).epsilon == factor * price
     for factor in (0.99, 0.5, 1e-3, 0.0):
-        with pytest.raises(ValueError, match="no guarantee of its event"):
+        with pytest.raises(ValueError, match="is not a guarantee for the event"):
             record(event, factor * price.lower, adjacency)
 
 
@@ -69,7 +69,7 @@ def test_it_is_priced_whoever_is_behind_the_claim_and_under_its_own_relation():
     for name, accountant in accountants().items():
         known = accountant("replace-one")
         if known.is_upper_bound and known.is_differential_privacy:
-            with pytest.raises(ValueError, match="no guarantee of its event"):
+            with pytest.raises(ValueError, match="is not a guarantee for the event"):
                 record(RepeatedEvent(event, 50), 0.01, accountant=name)
     one, two = (PLDAccountant(a).compose(EVENTS[5]).epsilon(DELTA) for a in RELATIONS[::-1])
     assert one < 0.8 * two  # a sampled release costs more where rows are replaced
@@ -82,14 +82,14 @@ def test_a_loose_price_of_before_lets_nothing_pass():
     event = RepeatedEvent(PoissonSampledEvent(0.02, GaussianEvent(1.3)), 211)
     PLDAccountant("replace-one", rtol=0.9).compose(event).epsilon(DELTA)
     truth = PLDAccountant("replace-one").compose(event).epsilon(DELTA)
-    with pytest.raises(ValueError, match="no guarantee of its event"):
+    with pytest.raises(ValueError, match="is not a guarantee for the event"):
         record(event, 0.99 * truth)
 
 
 def test_pure_claims_are_held_against_their_events():
     assert record(RepeatedEvent(PureDPEvent(0.1), 3), 0.3, delta=0.0).epsilon == 0.3
     for event in (PureDPEvent(0.4), LaplaceEvent(1.0), GaussianEvent(5.0)):
-        with pytest.raises(ValueError, match="no guarantee of its event"):
+        with pytest.raises(ValueError, match="is not a guarantee for the event"):
             record(event, 0.3, delta=0.0)
 
 
@@ -97,7 +97,7 @@ def test_pure_claims_are_held_against_their_events():
 @pytest.mark.parametrize("event", [EVENTS[0], DiscreteGaussianEvent(5.0), EVENTS[5], EVENTS[6]])
 def test_without_a_delta_no_epsilon_is_enough_for_noise_with_gaussian_tails(event, adjacency):
     for epsilon in (1.0, 50.0, 1e6, 1e300):
-        with pytest.raises(ValueError, match="no guarantee of its event"):
+        with pytest.raises(ValueError, match="is not a guarantee for the event"):
             record(event, epsilon, adjacency, delta=0.0)
     assert record(event, float("inf"), adjacency, delta=0.0).epsilon == float("inf")
 
@@ -116,7 +116,7 @@ def test_a_part_with_an_upper_bound_alone_hides_no_other(beside):
     own = GaussianEvent(1.2)
     price = PLDAccountant("replace-one").compose(own).epsilon(DELTA)
     for event in (ComposedEvent((own, beside)), ComposedEvent((RepeatedEvent(beside, 2), own))):
-        with pytest.raises(ValueError, match="no guarantee of its event"):
+        with pytest.raises(ValueError, match="is not a guarantee for the event"):
             record(event, 0.99 * price)
         assert record(event, 1.01 * price).epsilon == 1.01 * price
 
@@ -142,7 +142,7 @@ def test_whatever_reads_a_record_prices_its_event():
     vars(forged)["epsilon"] = 0.01
     fakes += [lambda: pickle_and_back(forged), lambda: copy.deepcopy(forged)]
     for fake in fakes:
-        with pytest.raises(ValueError, match="no guarantee of its event"):
+        with pytest.raises(ValueError, match="is not a guarantee for the event"):
             fake()
     for way in (copy.copy, copy.deepcopy, pickle_and_back):
         assert way(honest) == honest
@@ -154,7 +154,7 @@ def test_a_fitted_model_with_a_false_record_is_shown_nowhere():
     privacy_statement(pickle_and_back(model))
     vars(model.privacy_spent_)["epsilon"] = 0.01
     for show in (privacy_statement, model_card, pickle_and_back):
-        with pytest.raises(ValueError, match="no guarantee of its event"):
+        with pytest.raises(ValueError, match="is not a guarantee for the event"):
             show(model)
 
 
@@ -162,14 +162,14 @@ def test_a_fitted_model_with_a_false_record_is_shown_nowhere():
 @pytest.mark.parametrize("name", [None, "MyEstimator"])
 def test_budgets_take_and_repeat_no_such_pair(composition, name):
     budget = BudgetAccountant(8.0, 1e-4, composition=composition)
-    with pytest.raises(ValueError, match="State a pair that the event has"):
+    with pytest.raises(ValueError, match=r"State a pair|an accountant returns"):
         budget.reserve(GaussianEvent(1.2), epsilon=0.01, delta=DELTA, estimator=name)
     assert budget.spent() == (0.0, 0.0)
     budget.reserve(GaussianEvent(1.2), epsilon=4.1, delta=DELTA, estimator=name)
     row = dict(budget.desk.file.rows()[0])
     units = budget.desk.currency.units
     assert record_of(row, units)["epsilon"] == 4.1
-    with pytest.raises(LedgerDamagedError, match="no guarantee of its event"):
+    with pytest.raises(LedgerDamagedError, match="is not a guarantee for the event"):
         record_of({**row, "epsilon": 0.01}, units)
     strange = {**row, "epsilon": 0.01, "event": {"type": "OfAnotherVersion", "noise": 1.0}}
     assert record_of(strange, units)["event"]["noise"] == 1.0

@@ -1,7 +1,4 @@
-"""Prices of releases: each accountant folds the answers of their analyses into one number.
-
-They are found by name here.
-"""
+"""Accountants: each computes the privacy cost of a plan of releases from their analyses."""
 
 from __future__ import annotations
 
@@ -31,5 +28,5 @@ def accountants() -> dict[str, type[Accountant]]:
 
 
 def resolve_accountant(accountant: str | type[Accountant]) -> type[Accountant]:
-    """Return the class that a name such as ``"pld"`` stands for, or the class that is given."""
+    """Return the class with a name such as ``"pld"``, or the given class."""
     return Accountant._named(accountant)

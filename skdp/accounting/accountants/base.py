@@ -1,4 +1,4 @@
-"""The contract that every accountant keeps."""
+"""Base class of all accountants."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from skdp.exceptions import UnsupportedEventError
 
 
 class Accountant(ABC):
-    """Add up the privacy cost of a plan of events fixed in advance.
+    """Privacy accountant: computes the cost of a plan of events that is fixed in advance.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets: one record is added or removed, or one record
-        is replaced and the number of records is public.
+        Adjacency relation between neighbouring data sets. ``"add-remove"``: one record is added or
+        removed. ``"replace-one"``: one record is replaced, and the number of records is public.
 
     Notes
     -----
-    Every number returned is an upper bound on the true cost, unless it says otherwise
-    (`PrivacyValue.is_guarantee`). The list of events must not depend on earlier results (the
-    queries themselves may): stopping when a bound is reached needs a privacy filter instead.
+    Every returned number is an upper bound on the true cost, unless its `PrivacyValue.is_guarantee`
+    is False. The queries may depend on earlier results; the list of events must not. To stop when a
+    bound is reached, use a privacy filter.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Accountant(ABC):
 
     @property
     def is_upper_bound(self) -> bool:
-        """Whether results are proved to be at least the truth."""
+        """Whether results are proved to be at least the true cost."""
         return True
 
     @property
@@ -77,12 +77,12 @@ class Accountant(ABC):
 
     @property
     def adjacency(self) -> str:
-        """The relation between neighbouring data sets."""
+        """The adjacency relation between neighbouring data sets."""
         return self._adjacency
 
     @property
     def event(self) -> ComposedEvent:
-        """Everything composed so far, equal leaves merged."""
+        """All events composed so far; equal ones are merged."""
         return ComposedEvent(
             tuple(
                 leaf if count == 1 else RepeatedEvent(leaf, count)
@@ -91,7 +91,7 @@ class Accountant(ABC):
         )
 
     def supports(self, event: Event) -> bool:
-        """Tell whether a bound is proved for an event under this adjacency.
+        """Return whether a bound is proved for an event under this adjacency.
 
         Examples
         --------
@@ -107,14 +107,14 @@ class Accountant(ABC):
         Parameters
         ----------
         event : Event
-            What is released.
+            Event to add.
         count : int, default=1
-            How often, at least 0.
+            Number of times that it happens, at least 0.
 
         Raises
         ------
         UnsupportedEventError
-            If some leaf of the event has no proved bound here; the message names it, and nothing
+            If a part of the event has no proved bound here. The message names the part, and nothing
             is composed.
         """
         owner = f"{type(self).__name__}.compose"
@@ -141,8 +141,8 @@ class Accountant(ABC):
         Returns
         -------
         PrivacyValue
-            Epsilon in nats, ``>= 0``; infinite when no bound holds at this delta. A float that
-            also knows its lower bound and unpacks as ``lower, upper``.
+            Epsilon in nats, ``>= 0``; infinite when there is no bound at this delta. It carries a
+            lower bound and unpacks as ``lower, upper``.
 
         Examples
         --------
@@ -169,8 +169,8 @@ class Accountant(ABC):
         Returns
         -------
         PrivacyValue
-            Failure probability, in [0, 1]. A float that also knows its lower bound and unpacks as
-            ``lower, upper``.
+            Failure probability, in [0, 1]. It carries a lower bound and unpacks as ``lower,
+            upper``.
 
         Examples
         --------
@@ -184,10 +184,10 @@ class Accountant(ABC):
         return self._value(self._guarded(self._bounded_delta, epsilon, 1.0))
 
     def trade_off(self, alphas: ArrayLike) -> NDArray[np.float64]:
-        """Return a lower bound on the trade-off function of what was composed.
+        """Return a lower bound on the trade-off function of the composed events.
 
-        Whoever tests which of two neighbours a release came from, with a false-alarm rate of at
-        most alpha, misses with at least this probability: f-differential privacy.
+        A test that decides between two neighbours with a false-alarm rate of at most alpha has at
+        least the returned miss rate. This is f-differential privacy.
 
         Parameters
         ----------
@@ -197,18 +197,20 @@ class Accountant(ABC):
         Returns
         -------
         ndarray
-            Miss rates in [0, 1], of the shape of `alphas`. The true function is nowhere below.
+            Miss rates in [0, 1], with the shape of `alphas`. The true function is nowhere below
+            them.
 
         Raises
         ------
         ValueError
-            If a rate lies outside [0, 1], or this accountant promises no upper bound on
+            If a rate lies outside [0, 1], or results of this accountant are not upper bounds on
             differential privacy.
 
         Notes
         -----
-        The bound is the largest of the lines that (epsilon, delta) at 101 epsilons allow, and
-        touches the function wherever these bounds are exact.
+        The (epsilon, delta) bounds at 101 epsilons give lines below the trade-off function. The
+        result is the largest of these lines, and touches the function wherever the bounds are
+        exact.
 
         References
         ----------
@@ -225,15 +227,15 @@ class Accountant(ABC):
             raise ValueError(f"alphas must lie in [0, 1], got {alphas!r}.")
         if not (self.is_upper_bound and self.is_differential_privacy):
             raise ValueError(
-                f"{type(self).__name__} promises no upper bound on differential privacy, so that "
-                "no trade-off function follows from it."
+                f"{type(self).__name__} does not return upper bounds on differential privacy, so "
+                "no trade-off function follows. Use PLDAccountant."
             )
         epsilons = profile_grid(self.epsilon)
         deltas = np.array([float(self.delta(float(point))) for point in epsilons])
         return trade_off_lower(epsilons, deltas, rates.ravel()).reshape(rates.shape)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return kind, parameters and history as a dictionary of plain values, fit for JSON.
+        """Return kind, parameters and history as plain values, ready for JSON.
 
         Examples
         --------
@@ -258,26 +260,26 @@ class Accountant(ABC):
         Parameters
         ----------
         data : mapping
-            What `to_dict` returned, of this class; ``Accountant.from_dict`` reads any kind.
+            Output of `to_dict` of this class; ``Accountant.from_dict`` reads any accountant.
 
         Raises
         ------
         TypeError, ValueError
-            If the data are no mapping, incomplete, or describe another kind of accountant.
+            If the data are not a mapping, are incomplete, or describe another kind of accountant.
         """
         if not isinstance(data, Mapping):
-            raise TypeError(f"{cls.__name__}.from_dict reads what to_dict returned, got {data!r}.")
+            raise TypeError(f"{cls.__name__}.from_dict needs the output of to_dict, got {data!r}.")
         if cls is Accountant:
             return cast(Self, cls._named(data.get("type", "")).from_dict(data))
         if data.get("type") != cls.name:
             raise ValueError(
-                f"these data describe an accountant of type {data.get('type')!r}, "
-                f"{cls.__name__} reads {cls.name!r}."
+                f"data describe an accountant of type {data.get('type')!r}; {cls.__name__} reads "
+                f"{cls.name!r}."
             )
         missing = sorted({"adjacency", "event"} - data.keys())
         if missing:
             raise ValueError(
-                f"these data lack {missing}; {cls.__name__} reads what its to_dict returned."
+                f"data lack {missing}; {cls.__name__}.from_dict needs the output of to_dict."
             )
         parameters = {name: data[name] for name in cls._parameters if name in data}
         accountant = cls(adjacency=data["adjacency"], **parameters)
@@ -285,7 +287,7 @@ class Accountant(ABC):
 
     @classmethod
     def _named(cls, accountant: object) -> type[Accountant]:
-        """Return the class that a name stands for, or that is given."""
+        """Return the class with a name, or the class itself."""
         if isinstance(accountant, type) and issubclass(accountant, Accountant):
             return accountant
         if not isinstance(accountant, str) or accountant not in cls._known:
@@ -303,7 +305,7 @@ class Accountant(ABC):
         )
 
     def _value(self, interval: tuple[float, float]) -> PrivacyValue:
-        """Wrap a lower and an upper bound; if they contradict each other, the larger counts."""
+        """Wrap bounds; if they contradict each other, the larger counts."""
         lower, upper = interval
         if lower > upper:
             warn_of_contradiction(interval)
@@ -321,7 +323,7 @@ class Accountant(ABC):
     def _guarded(
         bounds: Callable[[float], tuple[float, float]], argument: float, largest: float
     ) -> tuple[float, float]:
-        """Return what is proved: nothing, where numbers leave the range of floats."""
+        """Return the bounds, or trivial ones for numbers out of range."""
         try:
             with np.errstate(all="ignore"):
                 lower, upper = interval = bounds(argument)
@@ -331,7 +333,7 @@ class Accountant(ABC):
         return Proved(kept, provers(interval))
 
     def _bounded_epsilon(self, delta: float) -> tuple[float, float]:
-        """Return lower and upper bounds on epsilon for a legal delta."""
+        """Return lower and upper bounds on epsilon for a valid delta."""
         basic = self._basic_epsilon(delta)
         if basic == 0.0 or delta == 0.0:
             return 0.0, basic
@@ -342,7 +344,7 @@ class Accountant(ABC):
         return meet(found, named((0.0, basic), "basic composition"))
 
     def _bounded_delta(self, epsilon: float) -> tuple[float, float]:
-        """Return lower and upper bounds on delta for a legal epsilon."""
+        """Return lower and upper bounds on delta for a valid epsilon."""
         basic = self._basic_epsilon(0.0)
         if math.isfinite(basic) and epsilon >= basic:
             return 0.0, 0.0
@@ -356,35 +358,35 @@ class Accountant(ABC):
         return Proved((lower, upper), (below, above))
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
-        """Bound epsilon on both sides; an accountant with an upper bound alone keeps this."""
+        """Return bounds on epsilon; the lower one is 0 by default."""
         return 0.0, self._epsilon(delta)
 
     def _delta_interval(self, epsilon: float) -> tuple[float, float]:
-        """Bound delta on both sides; an accountant with an upper bound alone keeps this."""
+        """Return bounds on delta; the lower one is 0 by default."""
         return 0.0, self._delta(epsilon)
 
     def _basic_epsilon(self, delta: float) -> float:
-        """Bound epsilon by basic composition, where each leaf states an epsilon of its own."""
+        """Bound epsilon by basic composition, if leaves state one."""
         stated = sum_of_stated(self._counts, self._adjacency)
         return stated[0] if stated is not None and stated[1] <= delta else math.inf
 
     def _advice(self, leaf: Event) -> str:
-        """Say who has a proved bound for a leaf that has none here."""
+        """Name an accountant that supports a leaf."""
         known = [cls for cls in Accountant._known.values() if cls().is_differential_privacy]
         for adjacency in (self._adjacency, *ADJACENCIES):
-            # Under the other relation the same kind of accountant is named first.
+            # Under the other adjacency relation, name this kind of accountant first.
             for cls in known if adjacency == self._adjacency else [type(self), *known]:
                 if cls(adjacency).supports(leaf):
                     where = "" if adjacency == self._adjacency else f" under {adjacency!r}"
                     return f"{cls.__name__} has one{where}."
         return (
-            "No accountant has one under either relation. If the release is known to be "
-            "(epsilon, delta)-DP, compose an ApproxDPEvent in its place."
+            "No accountant has one under either adjacency relation. If the release is known to be "
+            "(epsilon, delta)-DP, compose an ApproxDPEvent instead."
         )
 
     @abstractmethod
     def _supports_leaf(self, leaf: Event) -> bool:
-        """Tell whether a bound is proved for one leaf."""
+        """Return whether a bound is proved for one leaf."""
 
     @abstractmethod
     def _epsilon(self, delta: float) -> float:

@@ -24,7 +24,7 @@ _LOG_DELTAS = [-700.0 + 10.0 * k for k in range(71)]
 
 
 def mean_loss(step_epsilon: float, mean_term: str) -> float:
-    """Bound the mean loss of an epsilon-DP release; randomised response attains the first."""
+    """Bound the mean loss of an epsilon-DP release; "tanh" is attained."""
     if mean_term == "tanh":
         return step_epsilon * math.tanh(0.5 * step_epsilon)
     if mean_term == "squared":
@@ -33,30 +33,30 @@ def mean_loss(step_epsilon: float, mean_term: str) -> float:
 
 
 def check_split(split: float | str) -> None:
-    """Refuse a share of delta that is neither "best" nor in (0, 1)."""
+    """Check a share of delta: "best" or in (0, 1)."""
     if split != "best" and (isinstance(split, str) or not 0.0 < split < 1.0):
         raise ValueError(f"split must be 'best' or lie in (0, 1), got {split!r}.")
 
 
 class AdvancedCompositionAccountant(StepwiseAccountant):
-    """Account by the advanced ("strong") composition theorem.
+    """Accountant by the advanced ("strong") composition theorem.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
     mean_term : {"tanh", "printed", "squared"}, default="tanh"
         Bound on the mean loss of a release: ``eps tanh(eps/2)``, ``eps (e^eps - 1)`` as in the
         original theorem, or ``eps^2``. All three are valid.
     split : float or "best", default="best"
-        Share of delta spent on composition, in (0, 1); Gaussian releases share the rest equally.
-        ``"best"`` takes the share with the least result.
+        Share of delta for the composition, in (0, 1); Gaussian releases share the rest equally.
+        ``"best"`` chooses the share with the smallest result.
     subsampling : {"exact", "printed"}, default="exact"
-        How a Gaussian release enters. ``"exact"``: with its exact profile and a proved effect of
-        sampling. ``"printed"``: as (q eps, q delta)-DP with
-        ``eps = sqrt(2 log(1.25 / delta)) / sigma``, the rule by which Abadi et al. (2016) computed
-        the curve they compare with. This is *no bound*: the results say so, and neither a budget
-        nor a calibration accepts them.
+        Treatment of a Gaussian release. ``"exact"`` uses its exact profile and a proved effect of
+        sampling. ``"printed"`` treats it as (q eps, q delta)-DP with ``eps = sqrt(2 log(1.25 /
+        delta)) / sigma``. Abadi et al. (2016) computed their curve for comparison with this rule.
+        It gives *no bound*: results are marked accordingly, and budgets and calibration refuse
+        them.
 
     Notes
     -----
@@ -64,18 +64,22 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
 
         epsilon = sqrt(2 log(1/delta') sum eps_i^2) + sum m(eps_i)   at   sum delta_i + delta'
 
-    (Dwork, Rothblum and Vadhan, 2010, Theorem III.3; with different eps_i, and with the first
-    mean term, Kairouz, Oh and Viswanath, 2015, Theorem 3.5), or to ``sum eps_i`` if that is less.
-    Outside of failures the losses are at most eps_i in absolute value and m(eps_i) in conditional
-    mean, whence the result by Azuma's inequality, for different eps_i as for equal ones.
+    (Dwork, Rothblum and Vadhan, 2010, Theorem III.3), or to ``sum eps_i`` if that is smaller.
+    Kairouz, Oh and Viswanath (2015), Theorem 3.5, cover different eps_i and the first mean term.
+    Except for failures, losses are at most eps_i in absolute value and m(eps_i) in conditional
+    mean. Azuma's inequality then gives the result, for equal and for different eps_i.
 
-    With ``mean_term="squared"``, ``split=0.5`` and ``subsampling="printed"`` the accountant gives
-    9.3391 and 24.2051 for 10,000 and 40,000 steps at q = 0.01, sigma = 4, delta = 1e-5; the paper
-    prints 9.34 and 24.22. Per step it takes ``q eps`` where ``log(1 + q (e^eps - 1))`` is right:
-    0.0146 instead of 0.0325 at eps = 1.46, beyond the range of the classical noise formula as well.
-    A step is (0.0146, 5e-10)-DP by that rule; the truth at 0.0146 is 1.4e-7. With the right
-    amplification the same recipe gives 26.6 and 83.5, or 26.8 and 84.4 with the original mean term.
-    The default of this accountant gives 14.18 and 38.00.
+    Epsilon after 10,000 and 40,000 steps at q = 0.01, sigma = 4, delta = 1e-5:
+
+    - 9.34 and 24.22, as printed by Abadi et al. (2016).
+    - 9.3391 and 24.2051 with ``mean_term="squared"``, ``split=0.5``, ``subsampling="printed"``.
+    - 26.6 and 83.5 by this recipe with the right amplification; 26.8 and 84.4 if also the mean term
+      is the original one.
+    - 14.18 and 38.00 with the defaults of this accountant.
+
+    The printed rule uses ``q eps`` per step where ``log(1 + q (e^eps - 1))`` is right: 0.0146
+    instead of 0.0325 at eps = 1.46. This eps is also beyond the range of the classical noise
+    formula. By the printed rule a step is (0.0146, 5e-10)-DP; the true delta at 0.0146 is 1.4e-7.
 
     Examples
     --------
@@ -108,7 +112,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
 
     @property
     def is_upper_bound(self) -> bool:
-        """Whether results are proved to be at least the truth: not with the printed rule."""
+        """Whether results are proved upper bounds; False with ``subsampling="printed"``."""
         return self.subsampling == "exact"
 
     def _step_epsilon(self, leaf: Event, delta: float) -> float:
@@ -123,7 +127,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         return rate * spread / mixture.noise_multiplier
 
     def _sums(self, steps: list[Step]) -> tuple[float, float, float]:
-        """Return the sums of epsilon, of its square and of the mean loss."""
+        """Sum epsilon, its square and the mean loss."""
         return (
             math.fsum(n * eps for eps, n in steps),
             max(math.fsum(n * eps * eps for eps, n in steps), sys.float_info.min),
@@ -169,7 +173,7 @@ class AdvancedCompositionAccountant(StepwiseAccountant):
         return min(1.0, stated + minimise(total, _LOG_DELTAS))
 
     def _left_over(self, step_delta: float, epsilon: float) -> float:
-        """Return the delta that composition needs at epsilon; infinite if none is enough."""
+        """Return the delta for composition at epsilon, perhaps infinite."""
         total, squares, mean = self._sums(self._steps(step_delta))
         if total == 0.0 or (total <= epsilon and self.subsampling == "exact"):
             return 0.0
@@ -184,32 +188,32 @@ _WIDE_LOG_DELTAS = [-700.0 + 20.0 * k for k in range(36)]
 
 
 class OptimalCompositionAccountant(StepwiseAccountant):
-    """Account by the optimal composition of releases of which only (epsilon, delta) is known.
+    """Accountant by the optimal composition of (epsilon, delta) guarantees.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
     split : float or "best", default="best"
-        Share of delta spent on composition, in (0, 1); Gaussian releases share the rest equally.
-        ``"best"`` takes the share with the least result.
+        Share of delta for the composition, in (0, 1); Gaussian releases share the rest equally.
+        ``"best"`` chooses the share with the smallest result.
 
     Notes
     -----
-    Releases that are (eps, delta)-DP, k of them, are at worst randomised response that fails with
-    probability delta and, when it does not, lies with probability ``1 / (1 + e^eps)``; for equal
-    eps that composition is a binomial sum (Kairouz, Oh and Viswanath, 2015, Theorem 3.3). Nothing
-    better can be said of releases with these guarantees alone, so the interval has no gap. Where
-    guarantees differ, all are taken to be as bad as the worst, and the lower bound takes those
-    above any one eps to be as good as that: then `PLDAccountant`, which composes different
-    guarantees numerically, is tighter. Deltas compose to ``1 - prod (1 - delta_i)``.
+    The worst (eps, delta)-DP release fails with probability delta, and is otherwise a randomised
+    response that lies with probability ``1 / (1 + e^eps)``. For equal eps the composition is a
+    binomial sum (Kairouz, Oh and Viswanath, 2015, Theorem 3.3). It is optimal for releases with
+    only these guarantees, so the interval has no gap. Deltas compose to ``1 - prod (1 - delta_i)``.
 
-    Beyond 1e10 releases, or a million Gaussian ones, the moments of randomised response stand in
-    for its exact profile; that is still an upper bound.
+    If guarantees differ, the upper bound replaces every eps by the largest one. For each eps, the
+    lower bound replaces all that are larger by it and ignores the smaller ones. `PLDAccountant`
+    composes different guarantees numerically and is tighter then.
 
-    A Gaussian release enters with one point of its profile, which loses much: what is optimal for
-    (epsilon, delta) guarantees is far from it for Gaussian noise. Lower bounds count only releases
-    of which nothing but a guarantee is known.
+    Beyond 1e10 releases, or a million Gaussian ones, moments of randomised response replace its
+    exact profile; the result is still an upper bound.
+
+    A Gaussian release enters with one point of its profile, which is far from optimal for Gaussian
+    noise. Lower bounds count only releases that are known by a guarantee only.
 
     Examples
     --------
@@ -229,14 +233,14 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         self.split = split
 
     def _log_kept(self) -> float:
-        """Return the log probability that no release fails which states a delta."""
+        """Return the log probability that no stated delta fails."""
         deltas = [(known[1], n) for _, known, n in self._stated() if known is not None]
         return math.fsum(n * log_rest(d) for d, n in deltas)
 
     def _attained(self) -> list[Step]:
-        """Return the steps of which nothing is known but their guarantee, so that it is attained.
+        """Return the steps known only by their guarantee, which is attained.
 
-        Laplace noise has a guarantee as well, but does not behave as badly as that allows.
+        Laplace noise does not attain its guarantee.
         """
         return [
             Step(known[0], count)
@@ -252,7 +256,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
     def _epsilon_interval(self, delta: float) -> tuple[float, float]:
         choosing, log_kept = self._choosing(), self._log_kept()
-        # What may still fail once the stated failures did not happen.
+        # The remaining delta if the stated failures do not happen.
         left = -math.expm1(math.log1p(-delta) - log_kept)
         rounding = 8.0 * _U * (delta - log_kept) if math.isfinite(log_kept) else 0.0
         if not left > rounding:
@@ -269,7 +273,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
         )
 
     def _shared(self, delta: float, choosing: int, split: float) -> float:
-        """Bound epsilon for one share of what may fail."""
+        """Bound epsilon for one split of the remaining delta."""
         step_delta = share(delta, choosing, split).step
         left = -math.expm1(math.log1p(-delta) - choosing * math.log1p(-step_delta))
         left -= 8.0 * _U * delta
@@ -299,7 +303,7 @@ class OptimalCompositionAccountant(StepwiseAccountant):
 
 
 def _failing(log_kept: float, delta: float) -> float:
-    """Return the delta of parts that fail outright or, when they do not, lose ``delta``."""
+    """Return the delta of parts that fail outright or lose ``delta``."""
     return -math.expm1(log_kept + log_rest(delta))
 
 
@@ -308,7 +312,7 @@ def _worst(steps: list[Step]) -> Step:
 
 
 def _attained_cases(steps: list[Step]) -> list[RandomisedResponseProfile]:
-    """Return, for every epsilon, the profile of the steps that have it or more; each is a part."""
+    """Return, per epsilon, the profile of the steps with at least this epsilon."""
     ordered = sorted(steps, reverse=True)
     times = accumulate(step.times for step in ordered)
     try:
@@ -321,7 +325,7 @@ def _attained_cases(steps: list[Step]) -> list[RandomisedResponseProfile]:
 
 
 def _worst_case(steps: list[Step], terms: int) -> RandomisedResponseProfile | RDPAccountant:
-    """Return what bounds finite steps: all as bad as the worst, or moments, if there are many."""
+    """Bound finite steps: all like the worst one, or moments if many."""
     try:
         return RandomisedResponseProfile(*_worst(steps), terms)
     except OverflowError:

@@ -18,32 +18,32 @@ _LARGEST_SQUARE = 700.0  # the exponential of more overflows
 
 
 class GDPAccountant(Accountant):
-    """Account for Gaussian mechanisms exactly.
+    """Accountant for Gaussian differential privacy, exact for Gaussian mechanisms.
 
-    Supports bare Gaussian releases, and sampled ones whose sample is the whole data set.
+    Supports Gaussian releases without sampling, or on samples that are the entire data set.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
     subsampling : {"refuse", "clt"}, default="refuse"
-        What to do with a Gaussian on a proper sample, which is not Gaussian. ``"refuse"`` supports
-        none. ``"clt"`` puts the limit of many rarely sampled steps in its place: an estimate that
-        may lie on either side of the truth. Results then say that they are no bound, and neither a
-        budget nor a calibration accepts them.
+        Treatment of a Gaussian release on a proper sample, which is not Gaussian. ``"refuse"`` does
+        not support it. ``"clt"`` replaces it by the limit of many rarely sampled steps, an estimate
+        that may lie on either side of the true cost. Results are then marked as no bound, and
+        budgets and calibration refuse them.
 
     Notes
     -----
-    Releases that are mu_t-GDP compose to sqrt(sum mu_t^2)-GDP, and the profile of the whole is the
-    Gaussian one (Dong, Roth and Su, 2022, Corollary 3.3): nothing is lost.
+    Releases that are mu_t-GDP compose to sqrt(sum mu_t^2)-GDP with a Gaussian profile, without loss
+    (Dong, Roth and Su, 2022, Corollary 3.3).
 
-    As T grows and ``q sqrt(T)`` tends to a constant, T sampled steps tend to mu-GDP with
-    (m is the shift between the mixture components in units of the noise)
+    As T grows and ``q sqrt(T)`` tends to a constant, T sampled steps tend to mu-GDP. With m the
+    shift between the mixture components in units of the noise:
 
     - ``mu = q sqrt(T (e^(m^2) - 1))`` for Poisson samples under add-remove (Bu, Dong, Long and Su,
-      2020),
+      2020).
     - ``mu = 2 q sqrt(T sinh(m^2))`` for Poisson samples under replace-one, by the same central
-      limit: the loss of a step tends to ``q (e^(m x - m^2/2) - e^(-m x - m^2/2))``,
+      limit. The loss of a step tends to ``q (e^(m x - m^2/2) - e^(-m x - m^2/2))``.
     - ``mu = q sqrt(2 T (e^(m^2) Phi(3m/2) + 3 Phi(-m/2) - 2))`` for samples of fixed size under
       replace-one (Dong, Roth and Su, 2022, Corollary 5.4).
 
@@ -67,12 +67,12 @@ class GDPAccountant(Accountant):
 
     @property
     def is_upper_bound(self) -> bool:
-        """Whether results are proved to be at least the truth: not with the central limit."""
+        """Whether results are proved upper bounds; False with ``subsampling="clt"``."""
         return self.subsampling == "refuse"
 
     @property
     def mu(self) -> float:
-        """The total ``mu`` of the history; an estimate with ``subsampling="clt"``."""
+        """Total ``mu`` of the history; an estimate with ``subsampling="clt"``."""
         return math.hypot(
             *(math.sqrt(count) * self._leaf_mu(leaf) for leaf, count in self._counts.items())
         )
@@ -104,14 +104,14 @@ class GDPAccountant(Accountant):
         return (lower if self._is_exact() else 0.0), upper
 
     def _is_exact(self) -> bool:
-        """Tell whether all releases are Gaussian mechanisms, not only dominated by some."""
+        """Return whether all releases are Gaussian, not only dominated."""
         return self.is_upper_bound and all(
             analysis_of(leaf, self._adjacency).dominated_by() is None for leaf in self._counts
         )
 
 
 def limiting_square(pair: GaussianMixture) -> float:
-    """Return what one sampled step adds to the square of mu in the limit of many; or infinity."""
+    """Return a sampled step's square of mu in the limit of many steps."""
     square = pair.mu * pair.mu
     if square > _LARGEST_SQUARE:
         return math.inf

@@ -19,40 +19,40 @@ from skdp.accounting.releases.sampled_gaussian import binomial_terms
 from skdp.base.parameters import Adjacency, Conversion, Subsampling
 from skdp.exceptions import UnsupportedEventError
 
-# Logarithms of the moments of the first scan, where these cost nothing.
+# Logarithms of the moments of the first scan, for closed forms.
 _CLOSED_FORM: list[float] = np.log(np.geomspace(1e-7, 1e10, 52)).tolist()
 
 
 class GenericAccountant(RDPAccountant):
-    """Account with the Renyi divergences of known outcome distributions.
+    """Accountant with the Renyi divergences of known outcome distributions.
 
-    Supports what `RDPAccountant` does and, as `RenyiEvent`, any release whose outcomes on
-    neighbouring data sets are normal, Laplace, exponential, gamma, beta or uniform.
+    Supports everything that `RDPAccountant` does. Also supports, as a `RenyiEvent`, any release
+    with normal, Laplace, exponential, gamma, beta or uniform outcomes on neighbouring data sets.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
     subsampling : {"exact", "printed"}, default="exact"
-        How a Gaussian on a sample is accounted for. ``"exact"`` takes the divergence of the mixture
-        that sampling makes of the outcomes. ``"printed"`` takes the paper's, which is ``q^2`` times
-        that of the unsampled release: this is *no bound*, the results say so, and neither a budget
-        nor a calibration accepts them.
+        Treatment of a Gaussian release on a sample. ``"exact"`` uses the divergence of the mixture
+        of outcomes that sampling produces. ``"printed"`` uses the paper's formula, ``q^2`` times
+        the divergence of the unsampled release. The formula gives *no bound*: results are marked
+        accordingly, and budgets and calibration refuse them.
     conversion : {"chernoff", "improved"}, default="chernoff"
-        From divergences to (epsilon, delta): the paper's Theorem 2, or the tighter one that
-        `RDPAccountant` uses.
+        Conversion of divergences to (epsilon, delta): the paper's Theorem 2, or the tighter one of
+        `RDPAccountant`.
 
     Notes
     -----
-    With ``K(l) = sum over releases of l D_(l+1)``, ``log delta <= K(l) - l epsilon`` for every real
-    ``l > 0`` (Triastcyn and Faltings, 2019, Theorem 2). ``K`` is convex, so the best ``l`` is found
-    by a scalar search; it is limited by the orders at which the divergence is finite. Of each
-    release the larger divergence of the two directions counts.
+    Let ``K(l) = sum over releases of l D_(l+1)``, with D the larger divergence of the two
+    directions. Then ``log delta <= K(l) - l epsilon`` for every real ``l > 0`` (Triastcyn and
+    Faltings, 2019, Theorem 2). ``K`` is convex, so a scalar search finds the best ``l`` among the
+    orders with finite divergences.
 
-    The printed formula treats the mixture ``(1-q) N(0) + q N(1)`` as ``N(q)``. At order 2 the truth
-    is ``log(1 + q^2 (e^(1/sigma^2) - 1))``, which exceeds the printed ``q^2 / sigma^2`` for all
-    parameters. With little noise the printed epsilon lies far below the true one: 0.096 against
-    3.025 at q = 0.01, sigma = 0.5, one step, delta = 1e-5.
+    The printed formula treats the mixture ``(1-q) N(0) + q N(1)`` as ``N(q)``. At order 2 the true
+    divergence is ``log(1 + q^2 (e^(1/sigma^2) - 1))``, which exceeds the printed ``q^2 / sigma^2``
+    for all parameters. With little noise the printed epsilon is far below the true one. For one
+    step at q = 0.01, sigma = 0.5 and delta = 1e-5 it is 0.096 instead of 3.025.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class GenericAccountant(RDPAccountant):
 
     @property
     def is_upper_bound(self) -> bool:
-        """Whether results are proved to be at least the truth: not with the printed formula."""
+        """Whether results are proved upper bounds; False with ``subsampling="printed"``."""
         return self.subsampling == "exact"
 
     def _leaf_log_moment(self, leaf: Event, order: float) -> float:
@@ -114,24 +114,24 @@ class GenericAccountant(RDPAccountant):
 
 
 def gaussian_of(leaf: Event, adjacency: Adjacency) -> GaussianMixture:
-    """Return what is needed of a Gaussian, bare or on a sample; refuse anything else."""
+    """Return the mixture of a Gaussian, sampled or not; refuse anything else."""
     mixture = analysis_of(leaf, adjacency).mixture()
     if mixture is None:
         raise UnsupportedEventError(
-            f"a Gaussian release is needed, bare or on a sample supported under {adjacency!r} "
-            f"adjacency, got {leaf!r}."
+            f"event must be a Gaussian release, without sampling or on a sample supported under "
+            f"{adjacency!r} adjacency, got {leaf!r}."
         )
     return mixture
 
 
-_LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be told apart
+_LARGEST_DISTANCE = 1e280  # squared, in units of the noise: certain to be distinguished
 _SMALLEST_MEAN = 1e-300  # a quantile below the median, at a gamma near 1, may be negative
 
 
 class _Observation(NamedTuple):
-    """What was seen of some steps: a release, how often, the distances, and their statistics.
+    """Steps of one release, observed distances and statistics.
 
-    Of ``exp(cost)`` over the pairs, per moment: mean and deviation over ``exp(log_scale)``.
+    Mean and deviation, per moment, are of ``exp(cost)`` over ``exp(log_scale)``.
     """
 
     event: Event
@@ -143,45 +143,45 @@ class _Observation(NamedTuple):
 
 
 class BayesianAccountant(GenericAccountant):
-    """Estimate a data-dependent cost from gradients of the private data. Not differential privacy.
+    """Estimator of a data-dependent cost from private gradients; not differential privacy.
 
-    Releases added by `observe` cost what the observed pairs of records suggest; those added by
-    `compose` cost what they do in the worst case.
+    Releases added by `observe` cost as much as the observed pairs of records suggest. Releases
+    added by `compose` count with their worst case.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets, for releases added by `compose`.
+        Adjacency relation between neighbouring data sets, for releases added by `compose`.
     subsampling : {"printed", "exact"}, default="printed"
-        How sampling with rate q amplifies. ``"printed"`` multiplies the divergence by ``q^2`` as
-        the paper does, which understates it; ``"exact"`` takes the divergence of the mixture, and
-        needs moments that are integers.
+        Effect of sampling with rate q. ``"printed"`` multiplies the divergence by ``q^2`` as the
+        paper does, which understates it. ``"exact"`` uses the divergence of the mixture and
+        requires integer moments.
     moments : sequence of float, default=(1, 2, ..., 32)
-        The lambdas over which the bound is minimised, positive.
+        Positive lambdas over which the bound is minimised.
     gamma : float, default=1e-6
-        Share of delta, absolute, for the uncertainty of the averages, in (0, 1). Estimates at a
-        delta of ``gamma`` or less are infinite.
+        Part of delta for the uncertainty of the averages, absolute, in (0, 1). Estimates at a delta
+        of at most ``gamma`` are infinite.
 
     Notes
     -----
-    At a step with noise of standard deviation s, gradients of pairs (i, j) of records are at
-    distances ``D``. With ``y = exp(q^2 l (l+1) D^2 / (2 s^2))`` over m pairs, mean ``a`` and
-    deviation ``S``, the step is charged ``log max(1, a + S t / sqrt(m - 1))`` where t is the
-    quantile of Student's distribution with m - 1 degrees of freedom at ``1 - gamma / T`` (Triastcyn
-    and Faltings, 2019, Theorem 4 and section 5.2; Oliphant, 2006; the union over T steps is ours).
-    Then ``epsilon = min over l of (sum of charges + log(1/(delta - gamma))) / l``.
+    At a step with noise of standard deviation s, ``D`` is the distance between the gradients of a
+    pair (i, j) of records. Let ``y = exp(q^2 l (l+1) D^2 / (2 s^2))`` have mean ``a`` and deviation
+    ``S`` over m pairs. The step is charged ``log max(1, a + S t / sqrt(m - 1))``. Here t is the
+    quantile of Student's distribution with m - 1 degrees of freedom at ``1 - gamma / T``. Then
+    ``epsilon = min over l of (sum of charges + log(1/(delta - gamma))) / l``. See Triastcyn and
+    Faltings (2019), Theorem 4 and section 5.2, and Oliphant (2006); the union over T steps is ours.
 
-    Every result says that it is neither differential privacy nor an upper bound, and no budget,
-    record or calibration accepts it, for these reasons:
+    Every result is marked as neither differential privacy nor an upper bound. Budgets, records and
+    calibration refuse it, for these reasons:
 
-    1. The average is over random pairs of the data at hand: an outlying record, the one that
-       privacy is for, gets no protection.
-    2. Records would have to be independent draws, steps independent (they reuse the same data) and
-       ``y`` nearly normal (it has heavy tails, so that the quantile covers too little).
+    1. The average is over random pairs of the given data. An outlying record, which needs privacy
+       most, gets no protection.
+    2. It requires independent records and steps, but steps reuse the same data. It requires a
+       nearly normal ``y``, but ``y`` has heavy tails, and the quantile covers too little.
     3. The printed ``q^2`` understates the effect of sampling even in the worst case.
-    4. The number is itself a function of the private data and must not be published as it is: it
-       may be looked at by those who may look at the data.
-    5. The best lambda is picked after looking.
+    4. The number is a function of the private data and must not be published. Only those who may
+       see the data may see it.
+    5. The best lambda is chosen after looking at the data.
     6. Charges of single steps multiply only if the pairs are independent of the trajectory, and
        they are not.
 
@@ -228,35 +228,35 @@ class BayesianAccountant(GenericAccountant):
 
     @property
     def is_differential_privacy(self) -> bool:
-        """Always False: the result is about the data at hand, not about all data sets."""
+        """Always False: the result is about the given data, not about all data sets."""
         return False
 
     @property
     def event(self) -> ComposedEvent:
-        """Everything composed or observed so far, without what was seen of the data."""
+        """All events composed or observed so far, without the observations."""
         observed = tuple(RepeatedEvent(seen.event, seen.steps) for seen in self._observations)
         return ComposedEvent(super().event.events + observed)
 
     def observe(self, event: Event, squared_distances: ArrayLike, count: int = 1) -> Self:
-        """Add a release with what was seen of its gradients, and return this accountant.
+        """Add a release with observations of its gradients, and return this accountant.
 
         Parameters
         ----------
         event : GaussianEvent, PoissonSampledEvent or UniformSampledEvent
-            The release of one step: a Gaussian, bare or on a sample.
+            Release of one step: a Gaussian, sampled or not.
         squared_distances : array-like of shape (n_pairs,)
-            ``||g_i - g_j||^2 / C^2`` for pairs of records drawn independently and uniformly, at
-            least 2, with g the (clipped) gradients of single records at this step and C the bound
-            that the noise multiplier refers to. These numbers are private.
+            ``||g_i - g_j||^2 / C^2`` for at least 2 pairs of records drawn independently and
+            uniformly. Here g are the (clipped) gradients of single records at this step, and C is
+            the bound that the noise multiplier refers to. These numbers are private.
         count : int, default=1
-            For how many steps they stand, at least 1.
+            Number of steps that the observations represent, at least 1.
 
         Raises
         ------
         UnsupportedEventError
-            If the release is no Gaussian, bare or on a sample.
+            If the release is not a Gaussian, sampled or not.
         ValueError
-            If the distances are no finite numbers >= 0, or too few. The message does not repeat
+            If the distances are not finite numbers >= 0, or too few. The message does not repeat
             them.
         """
         mixture = gaussian_of(event, self._adjacency)
@@ -264,11 +264,11 @@ class BayesianAccountant(GenericAccountant):
         try:
             distances = np.array(squared_distances, dtype=np.float64)
         except (TypeError, ValueError):
-            # NumPy's message would quote what could not be read.
-            raise ValueError("squared_distances must be one list of real numbers.") from None
+            # NumPy's message would quote the private input.
+            raise ValueError("squared_distances must be a list of real numbers.") from None
         if distances.ndim != 1 or len(distances) < 2 or count < 1:
             raise ValueError(
-                f"squared_distances must hold at least 2 numbers and count be at least 1, got "
+                f"squared_distances must have at least 2 numbers and count must be >= 1, got "
                 f"shape {distances.shape} and count={count!r}."
             )
         if not bool(np.all(np.isfinite(distances) & (distances >= 0.0))):
@@ -289,9 +289,9 @@ class BayesianAccountant(GenericAccountant):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the accountant's state as plain values, with what was seen of private data.
+        """Return the accountant's state as plain values, including private observations.
 
-        Keep it where the data are kept.
+        Store it only where the data may be stored.
         """
         base = super().to_dict()
         observed = [
@@ -324,7 +324,7 @@ class BayesianAccountant(GenericAccountant):
         return math.inf if self._observations else super()._basic_epsilon(delta)
 
     def _charges(self) -> Array:
-        """Return the sum over all releases of the charge at each moment."""
+        """Return the total charge at each moment."""
         steps = sum(seen.steps for seen in self._observations)
         total = np.array([self.log_moment(moment + 1.0) for moment in self.moments])
         for seen in self._observations:
@@ -337,7 +337,7 @@ class BayesianAccountant(GenericAccountant):
         return total
 
     def _missing(self) -> float:
-        """Return the part of delta that uncertainty and outright failures take."""
+        """Return the delta for uncertainty and failures."""
         return self._failure() + (self.gamma if self._observations else 0.0)
 
     def _epsilon(self, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""Accounting for noisy gradient descent that releases its last iterate alone."""
+"""Accounting for noisy gradient descent that releases only its last iterate."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ Plan = dict[Event, Any]  # a window, or None, for each sampled run
 
 _LARGEST_CHANGE, _SMALLEST_CHANGE = 2.0, 1.1  # factors between neighbouring windows
 _WORTHWHILE = 1e-3  # relative improvement below which the changes are halved
-_PROMISING = 1.5  # windows that cost so many times the composition are not improved
+_PROMISING = 1.5  # multiple of the composition's cost from which windows are not improved
 
 
 class HiddenStateAccountant(Accountant):
-    """Account for runs of convex noisy gradient descent of which only the last iterate is seen.
+    """Accountant for convex noisy gradient descent that releases only its last iterate.
 
-    Supports `LastIterateEvent`, and everything that `PLDAccountant` supports beside it.
+    Supports `LastIterateEvent` and everything that `PLDAccountant` supports.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
 
     Notes
     -----
-    Steps on all records, or on fixed batches in turn, make a run mu-GDP with a closed form for mu
-    (Bok, Su and Altschuler, 2024, by shifted interpolation), which is exact for quadratic
-    objectives; several runs compose exactly. A run on sampled batches is bounded by its last steps:
-    that many sampled Gaussian releases, with a share of the noise, and one Gaussian release for
-    what came before, composed as privacy-loss distributions. The number of steps and the share are
-    chosen among many by Renyi divergences; each choice is a valid bound, and so is the plain
-    composition of all steps, whose smaller value is taken. Results are upper bounds; the truth may
-    be less, and no lower bound is given for such runs.
+    A run with steps on all records, or on fixed batches in turn, is mu-GDP. Bok, Su and Altschuler
+    (2024) give a closed form for mu by shifted interpolation. It is exact for quadratic objectives,
+    and several runs compose exactly.
+
+    A run on sampled batches is bounded by its last steps and one Gaussian release for all earlier
+    steps. The last steps count as sampled Gaussian releases with a share of the noise. All are
+    composed as privacy-loss distributions. Renyi divergences help to choose the number of steps and
+    the share among many. Each choice is a valid bound, and so is the plain composition of all
+    steps; the smallest value counts. No lower bound is given for these runs.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class HiddenStateAccountant(Accountant):
         return PLDAccountant(self._adjacency).supports(leaf if known is None else known.event)
 
     def _composed(self) -> PLDAccountant | None:
-        """Return the history for an accountant of lower bounds, too; None if it holds runs."""
+        """Return an accountant with lower bounds; None if there are runs."""
         if any(analysis_of(leaf, self._adjacency).dominated_by() for leaf in self._counts):
             return None
         return PLDAccountant(self._adjacency).compose(self.event)
@@ -89,13 +90,13 @@ class HiddenStateAccountant(Accountant):
         return self._least(cost, lambda run: run.candidates(epsilon=epsilon))
 
     def _sampled_runs(self) -> dict[Event, Domination]:
-        """Return what dominates the runs that no Gaussian pair bounds."""
+        """Return the dominating events of sampled runs."""
         cards = {leaf: analysis_of(leaf, self._adjacency) for leaf in self._counts}
         found = {leaf: card.dominated_by() for leaf, card in cards.items() if card.mu() is None}
         return {leaf: known for leaf, known in found.items() if known is not None}
 
     def _dominating(self, plan: Plan) -> tuple[PLDAccountant, float]:
-        """Return what dominates the history, given a window or None for each sampled run."""
+        """Return a dominating plan and its failure, for windows or None."""
         accountant, failure = PLDAccountant(self._adjacency), 0.0
         runs = self._sampled_runs()
         for leaf, count in self._counts.items():
@@ -131,7 +132,7 @@ class HiddenStateAccountant(Accountant):
 def best_window(
     run: Windows, candidates: list[Any], cost: Callable[[Any], float], least: float
 ) -> tuple[Any, float]:
-    """Return the cheapest window from some candidates on, and its cost; None if none is cheaper."""
+    """Return the cheapest window near candidates and its cost, or None."""
     known = {window: cost(window) for window in candidates}
     factor = _LARGEST_CHANGE
     while known and factor > _SMALLEST_CHANGE:

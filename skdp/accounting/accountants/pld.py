@@ -33,36 +33,42 @@ _SMALLEST_DELTA = 1e-290
 
 
 class PLDAccountant(Accountant):
-    """Account with privacy-loss distributions: the tightest bounds, certified on both sides.
+    """Accountant with privacy-loss distributions: the tightest certified bounds.
 
-    Supports Gaussian releases, bare or on Poisson samples under either adjacency, or on samples of
-    fixed size under replace-one; Laplace releases, bare or on Poisson samples; discrete Gaussian
-    and discrete Laplace releases; releases of which only (epsilon, delta) or a profile is known;
-    any composition of these; and Poisson samples of all that, under either adjacency, or samples of
-    fixed size under replace-one.
+    Supports these releases and any composition of them:
+
+    - Gaussian releases: without sampling or on Poisson samples under either adjacency, or on
+      samples of fixed size under replace-one.
+    - Laplace releases, without sampling or on Poisson samples.
+    - Discrete Gaussian and discrete Laplace releases.
+    - Releases with a known (epsilon, delta) or profile.
+    - Poisson samples of all these under either adjacency, and samples of fixed size under
+      replace-one.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
     rtol : float, default=1e-3
-        Relative distance of lower and upper bound at which they count as close enough, in (0, 1).
-        Most plans come out far closer. Where it is out of reach (where delta is so near its value
-        at an epsilon of 0 that its last permille decides about epsilon, epsilon below 1e-6 or
-        above 1e3, or rare sampling with little noise and a delta below 1e-11) the bounds hold
-        all the same.
+        Relative distance between lower and upper bound that is close enough, in (0, 1). Most plans
+        come out far closer. Bounds are still valid where `rtol` is out of reach:
+
+        - delta is so near its value at an epsilon of 0 that its last permille determines epsilon.
+        - epsilon is below 1e-6 or above 1e3.
+        - sampling is rare, noise is small and delta is below 1e-11.
 
     Notes
     -----
     Each release is replaced by a dominating pair of distributions (Zhu, Dong and Wang, 2022,
-    Theorem 10). The composed profile is the inverse of a Laplace transform, integrated along a
-    line through its saddle point as by Alghamdi et al. (2023), but with every error bounded:
-    quadrature, aliases, the kernel's kink, the tail of the integral and rounding. Few releases, and
-    atoms, are put on a grid instead (Doroshenko et al., 2022) and convolved by Fourier transform
-    with exponential tilting. Plans of bare Gaussians are exact.
+    Theorem 10). The composed profile is an inverse Laplace transform, integrated along a line
+    through its saddle point as by Alghamdi et al. (2023). Every error is bounded: quadrature,
+    aliases, the kernel's kink, the tail of the integral and rounding.
 
-    Lower bounds are those of the dominating pairs. They are zero where a pair stands for a release
-    that it exceeds.
+    Few releases, and atoms, are put on a grid instead (Doroshenko et al., 2022) and convolved by
+    Fourier transform with exponential tilting. Plans of unsampled Gaussians are exact.
+
+    Lower bounds are those of the dominating pairs. They are zero where a pair is strictly worse
+    than its release.
 
     Examples
     --------
@@ -91,13 +97,13 @@ class PLDAccountant(Accountant):
         delta : float
             Failure probability, in [0, 1).
         rtol : float, optional
-            Relative distance of the bounds aimed at; that of the accountant if not given.
+            Target for the relative distance of the bounds; by default that of the accountant.
 
         Returns
         -------
         PrivacyValue
-            The upper bound in nats, ``>= 0``, infinite when no bound holds at this delta. It
-            unpacks as ``lower, upper``.
+            Upper bound in nats, ``>= 0``; infinite when there is no bound at this delta. It unpacks
+            as ``lower, upper``.
         """
         return super().epsilon(delta) if rtol is None else self._aiming_at(rtol).epsilon(delta)
 
@@ -109,23 +115,23 @@ class PLDAccountant(Accountant):
         epsilon : float
             Privacy parameter in nats, ``>= 0``.
         rtol : float, optional
-            Relative distance of the bounds aimed at; that of the accountant if not given.
+            Target for the relative distance of the bounds; by default that of the accountant.
 
         Returns
         -------
         PrivacyValue
-            The upper bound, in [0, 1]. It unpacks as ``lower, upper``.
+            Upper bound, in [0, 1]. It unpacks as ``lower, upper``.
         """
         return super().delta(epsilon) if rtol is None else self._aiming_at(rtol).delta(epsilon)
 
     def engines(self) -> tuple[str, ...]:
-        """Name the engines for the plan, without running any.
+        """Return the names of the engines for the plan, without running any.
 
         Returns
         -------
         tuple of str
-            Names as in ``proved_by``, those for each direction in the order in which they are
-            tried until the bounds are close; empty where nothing can be promised.
+            Names as in ``proved_by``. For each direction they are in the order of use, until the
+            bounds are close. Empty if no bound is possible.
 
         Examples
         --------
@@ -185,9 +191,9 @@ class PLDAccountant(Accountant):
         gaussian: Callable[[float, float], float],
         renyi: Callable[[RDPAccountant, float], PrivacyValue],
     ) -> Interval:
-        """Consult other bounds on what is large and not narrow."""
+        """Consult other bounds on large values with wide intervals."""
         # With very little noise the losses of one release span more scales than there are cells or
-        # frequencies; these bounds hold as well, and no loss is too large for them.
+        # frequencies; these bounds are valid as well, for any loss.
         if best[1] <= large or is_narrow(best, self.rtol):
             return best
         mu = mu_of_all_rows(self._counts, self._adjacency)
@@ -202,17 +208,17 @@ class PLDAccountant(Accountant):
         """Bound epsilon for one direction, at any delta."""
         if not pairs or delta >= _SMALLEST_DELTA:
             return epsilon_bounds(pairs, mu, delta, self.rtol, floor)
-        # What is below all that is ever neglected costs no less than what is not.
+        # A smaller delta costs no less than the smallest one that is computed.
         lower, _ = epsilon_bounds(pairs, mu, _SMALLEST_DELTA, self.rtol)
         failure, largest, _ = extremes(pairs)
         return lower, largest if failure == 0.0 == mu else math.inf
 
     @staticmethod
     def _worst(plan: Plan, bound: Callable[[Pairs, float, float], Interval]) -> Interval:
-        """Return the larger of each bound: one of the directions has it."""
+        """Return the larger of each bound over directions."""
         intervals: list[Interval] = []
         for pairs, mu in plan.directions:
-            # What is below the lower bound of another direction need not be known better.
+            # Values below the lower bound of another direction need no refinement.
             floor = max((lower for lower, _ in intervals), default=0.0)
             intervals.append(bound(pairs, mu, floor))
         lower, upper = (max(intervals, key=itemgetter(side)) for side in (0, 1))

@@ -1,4 +1,4 @@
-"""Renyi differential privacy, and the moments accountant as its authors published it."""
+"""Renyi differential privacy, and the moments accountant as published."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from skdp.accounting.numerics.renyi_divergences import conversion, nearby_order,
 
 
 class RDPAccountant(Accountant):
-    """Account with Renyi divergences at the best of many orders.
+    """Accountant with Renyi divergences at the best of many orders.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
 
     Notes
     -----
-    The divergence of a sampled Gaussian is that of its dominating pair, at integer orders by a
-    binomial sum and between them by quadrature (Mironov, Talwar and Zhang, 2019; under replace-one
-    the pairs of `PLDAccountant`). Divergences add up over releases, even adaptive ones, and become
-    (epsilon, delta) by Canonne, Kamath and Steinke (2020), Proposition 12. For long
-    runs the result is 5 to 30 % above `PLDAccountant`'s, for few steps more.
+    The divergence of a sampled Gaussian is that of its dominating pair, which under replace-one is
+    the pair of `PLDAccountant`. It is a binomial sum at integer orders and comes from quadrature
+    between them (Mironov, Talwar and Zhang, 2019). Divergences add up over releases, including
+    adaptive ones. Canonne, Kamath and Steinke (2020), Proposition 12, converts them to (epsilon,
+    delta). The result is 5 to 30 % above that of `PLDAccountant` for long runs, and more for few
+    steps.
 
     Examples
     --------
@@ -57,7 +58,7 @@ class RDPAccountant(Accountant):
         Returns
         -------
         float
-            An upper bound in nats; infinite where the divergence is, or is out of reach.
+            Upper bound in nats; infinite where the divergence is infinite or out of reach.
         """
         if not order > 1:
             raise ValueError(f"order must exceed 1, got {order!r}.")
@@ -84,7 +85,7 @@ class RDPAccountant(Accountant):
         )
 
     def _failure(self) -> float:
-        """Total probability with which (epsilon, delta)-DP parts fail outright."""
+        """Total failure probability of (epsilon, delta)-DP parts."""
         found = ((self._moments(leaf), count) for leaf, count in self._counts.items())
         return -math.expm1(sum(count * m.log_kept for m, count in found if m is not None))
 
@@ -114,11 +115,11 @@ class RDPAccountant(Accountant):
         return failure + (1.0 - failure) * max(value, sys.float_info.min)
 
     def _conversion(self, moment: float) -> float:
-        """Return what may be added to a log moment for a conversion tighter than Chernoff's."""
+        """Return the improvement on Chernoff's conversion, for a log moment."""
         return conversion(moment)
 
     def _best(self, bound: Callable[[float], float]) -> float:
-        """Minimise over moments, order minus one: scan coarsely, then near the best."""
+        """Minimise over moments (order minus one), first coarsely."""
         return minimise(lambda x: bound(nearby_order(math.exp(x)) - 1.0), self._orders, 28)
 
 
@@ -126,24 +127,23 @@ LARGEST_MOMENT = 32
 
 
 class MomentsAccountant(RDPAccountant):
-    """Account with 32 integer moments of the privacy loss and Chernoff's bound.
+    """Accountant with 32 integer moments of the privacy loss and Chernoff's bound.
 
-    Kept because it is what many published numbers were computed with. `PLDAccountant` is tighter
-    by a fifth or more.
+    Many published numbers were computed with it. `PLDAccountant` is tighter by a fifth or more.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets. The published accountant is for add-remove;
-        under replace-one the moments are those of the pairs of `PLDAccountant`.
+        Adjacency relation between neighbouring data sets. The published accountant is for
+        add-remove; under replace-one the moments are those of the pairs of `PLDAccountant`.
 
     Notes
     -----
-    For Poisson-sampled Gaussians the moment lambda is the larger of the two directions,
-    ``E[(N(0)/mix)^lambda]`` under ``N(0)`` and ``E[(mix/N(0))^lambda]`` under ``mix`` (Abadi et
-    al., 2016, equations 3 and 4): always the second (Mironov, Talwar and Zhang, 2019, Theorem 5),
-    which is a binomial sum. Moments add up and
-    ``epsilon = min over lambda <= 32 of (sum of log moments + log(1/delta)) / lambda`` (Theorem 2).
+    For Poisson-sampled Gaussians the moment lambda is the larger one of two directions (Abadi et
+    al., 2016, equations 3 and 4). They are ``E[(N(0)/mix)^lambda]`` under ``N(0)`` and
+    ``E[(mix/N(0))^lambda]`` under ``mix``. The second is always the larger one (Mironov, Talwar and
+    Zhang, 2019, Theorem 5), a binomial sum. Moments add up, and ``epsilon = min over lambda <= 32
+    of (sum of log moments + log(1/delta)) / lambda`` (Theorem 2).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Accountants that know of every release only an (epsilon, delta) of its own."""
+"""Accountants that use only one (epsilon, delta) of every release."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ROUND_DOWN = 1.0 - 2.0**-48
 
 
 class Step(NamedTuple):
-    """So many releases, each ``epsilon``-DP up to its share of delta."""
+    """Number of releases with the same epsilon up to a share of delta."""
 
     epsilon: float
     times: int
 
 
 def step_epsilon(leaf: Event, adjacency: Adjacency, delta: float) -> float:
-    """Return an epsilon that a Gaussian release, bare or sampled, has at a delta of its own."""
+    """Return an epsilon of a Gaussian release at a given delta."""
     # A bare Gaussian has its exact profile (Balle and Wang, 2018, Theorem 8). On a sample an (eps,
     # delta)-DP release is (log(1 + q (e^eps - 1)), q delta)-DP for Poisson sampling under
     # add-remove and for samples of fixed size under replace-one (Balle, Barthe and Gaboardi, 2018,
@@ -54,7 +54,7 @@ def step_epsilon(leaf: Event, adjacency: Adjacency, delta: float) -> float:
 
 
 def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
-    """Return an epsilon at which the mean of the two divergences is at most delta."""
+    """Return an epsilon where the mean divergence is at most delta."""
     low = gaussian_profile.epsilon(pair.mu, delta)
     high = gaussian_profile.epsilon(2.0 * pair.mu, delta)
     if not math.isfinite(high):
@@ -71,16 +71,16 @@ def _either_neighbour(pair: GaussianMixture, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _stated_step(leaf: Event, adjacency: Adjacency) -> tuple[float, float] | None:
-    """Return the epsilon and the delta, rounded up, that a release states, if it does."""
+    """Return a stated epsilon and delta, rounded up, or None."""
     stated = analysis_of(leaf, adjacency).stated()
     return None if stated is None else (float_up(stated.epsilon), float_up(stated.delta))
 
 
 class StepwiseAccountant(Accountant):
-    """Base of the accountants that compose (epsilon, delta) guarantees of single releases.
+    """Base class of accountants that compose (epsilon, delta) guarantees of releases.
 
-    Releases that state a guarantee enter with it. Gaussian ones have a choice of many, and all
-    take the same delta.
+    A release with a stated guarantee enters with it. Gaussian releases have many guarantees, and
+    all enter at the same delta.
     """
 
     def _supports_leaf(self, leaf: Event) -> bool:
@@ -89,19 +89,19 @@ class StepwiseAccountant(Accountant):
         return gaussian or card.stated() is not None
 
     def _stated(self) -> list[tuple[Event, tuple[float, float] | None, int]]:
-        """Return every release, what it states, and how often it is there."""
+        """Return releases, stated guarantees and counts."""
         return [(leaf, _stated_step(leaf, self._adjacency), n) for leaf, n in self._counts.items()]
 
     def _choosing(self) -> int:
-        """Return the number of releases that have a choice of guarantees."""
+        """Return the number of releases with a choice of guarantees."""
         return sum(count for _, stated, count in self._stated() if stated is None)
 
     def _stated_delta(self) -> float:
-        """Return the sum of the deltas that releases state."""
+        """Sum the stated deltas."""
         return math.fsum(n * known[1] for _, known, n in self._stated() if known is not None)
 
     def _steps(self, step_delta: float) -> list[Step]:
-        """Return the epsilon of every release, given the delta of those that have a choice."""
+        """Return all epsilons, given the delta of releases with a choice."""
         steps = []
         for leaf, stated, count in self._stated():
             epsilon = self._step_epsilon(leaf, step_delta) if stated is None else stated[0]
@@ -114,34 +114,34 @@ class StepwiseAccountant(Accountant):
 
 
 class SharedDelta(NamedTuple):
-    """How a delta is shared between the steps and their composition."""
+    """Parts of a delta for each step and for composition."""
 
     step: float
     composition: float
 
 
 def share(delta: float, choosing: int, split: float) -> SharedDelta:
-    """Share a delta, rounded down: ``split`` is for composition, the rest for the releases."""
+    """Share a delta, rounded down; ``split`` is for composition."""
     if choosing == 0:
         return SharedDelta(0.0, delta * _ROUND_DOWN)
     return SharedDelta((1.0 - split) * delta / choosing * _ROUND_DOWN, split * delta * _ROUND_DOWN)
 
 
 class BasicCompositionAccountant(StepwiseAccountant):
-    """Account by adding up epsilons and deltas.
+    """Accountant by basic composition: adds up epsilons and deltas.
 
     Parameters
     ----------
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+        Adjacency relation between neighbouring data sets.
 
     Notes
     -----
-    Releases that are (eps_i, delta_i)-DP compose to (sum eps_i, sum delta_i)-DP (Dwork, Kenthapadi,
-    McSherry, Mironov and Naor, 2006), even where later ones are chosen after looking at earlier
-    results. A Gaussian release satisfies a whole curve of guarantees: all of them enter at the same
-    delta, what other releases leave of the total over their number, each with the exact profile of
-    the Gaussian mechanism and the exact effect of sampling.
+    Releases that are (eps_i, delta_i)-DP compose to (sum eps_i, sum delta_i)-DP. Later releases may
+    be chosen after looking at earlier results (Dwork, Kenthapadi, McSherry, Mironov and Naor,
+    2006). A Gaussian release satisfies an entire curve of guarantees. All Gaussian releases enter
+    at the same delta: an equal share of the total that other releases leave. Each uses the exact
+    profile of the Gaussian mechanism and the exact effect of sampling.
 
     Examples
     --------

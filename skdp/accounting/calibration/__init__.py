@@ -1,1 +1,1 @@
-"""How much noise, how many steps, which rate: a target is never exceeded."""
+"""Noise multipliers, numbers of steps and sample rates that never exceed a privacy target."""

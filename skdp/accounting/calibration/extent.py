@@ -1,4 +1,4 @@
-"""How far a given noise reaches: the most steps, and the largest sample rate, within a target."""
+"""The largest number of steps and the largest sample rate within a privacy target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skdp.accounting.events import Event
 from skdp.base.parameters import Adjacency, Sampling
 from skdp.exceptions import CalibrationError
 
-_MOST_STEPS = 10**15  # a number of no practical meaning
+_MOST_STEPS = 10**15  # without practical meaning
 _LEAST_RATE = 1e-30  # below which no sample rate is considered
 
 
@@ -30,41 +30,44 @@ def calibrate_steps(
     accountant: str | type[Accountant] = "pld",
     sampling: Sampling = "poisson",
 ) -> int:
-    """Return how many steps of noisy gradient descent a privacy target affords.
+    """Return the number of steps of noisy gradient descent that a privacy target allows.
 
     Parameters
     ----------
     epsilon, delta
-        The target, as for `calibrate_noise_multiplier`.
+        Target, as for `calibrate_noise_multiplier`.
     noise_multiplier : float
-        Standard deviation of the noise on the summed gradient over the clipping norm, positive.
+        Standard deviation of the noise on the summed gradient, divided by the clipping norm;
+        positive.
     sample_rate : float
-        Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
-        data set size.
+        Probability that a record enters a batch, in (0, 1]. For uniform sampling: batch size
+        divided by data set size.
     adjacency, accountant, sampling
         As for `calibrate_noise_multiplier`.
 
     Returns
     -------
     int
-        At least 1. The accountant's epsilon of that many steps was evaluated and is at most the
-        target. One more step exceeds it, unless epsilon is already within 1e-4 of the target,
-        relatively (which only numbers of steps in the thousands are), or as close to it as the
-        bound has been seen to fall with more steps, where bounds are wide.
+        Number of steps, at least 1, whose computed epsilon is at most the target. One more step
+        exceeds the target, with two exceptions:
+
+        - epsilon is already within a relative 1e-4 of the target, which only happens with thousands
+          of steps.
+        - Bounds are wide, and epsilon is as close to the target as the bound has been seen to fall
+          with more steps.
 
     Raises
     ------
     ValueError, UnsupportedEventError
         As for `calibrate_noise_multiplier`.
     CalibrationError
-        If not even one step meets the target: the message names the nearest targets that it meets,
-        and the noise multiplier and the sample rate with which it would meet this one. Also if
-        10^15 steps meet the target.
+        If a single step exceeds the target, or if 10^15 steps meet it. In the first case the
+        message names the nearest targets that one step meets, and the noise multiplier and the
+        sample rate for this target.
 
     Notes
     -----
-    The number of steps must be fixed before training. Stopping after fewer costs no more than what
-    was paid for; training on until the budget is spent needs no more than this number.
+    Fix the number of steps before training. Stopping earlier costs at most as much as all steps.
 
     Examples
     --------
@@ -89,8 +92,8 @@ def calibrate_steps(
     if found == _MOST_STEPS:
         raise CalibrationError(
             f"more than 10^15 steps meet {target} with noise_multiplier={z!r} and "
-            f"sample_rate={rate!r}: privacy sets no limit of practical meaning. Lower "
-            f"noise_multiplier or raise sample_rate."
+            f"sample_rate={rate!r}: the target sets no practical limit. Lower noise_multiplier or "
+            "raise sample_rate."
         )
     return int(found)
 
@@ -117,26 +120,27 @@ def calibrate_sample_rate(
     adjacency, accountant, sampling
         As for `calibrate_noise_multiplier`.
     dataset_size : int or None, default=None
-        Public number of records, needed for uniform sampling, whose batches hold whole records;
-        must be None for Poisson sampling.
+        Public number of records. Required for uniform sampling, where batches have a whole number
+        of records; must be None for Poisson sampling.
 
     Returns
     -------
     float
-        A rate in (0, 1] whose cost by this accountant was evaluated and is at most the target. It
-        is 1.0 if full batches meet the target, and else within 1e-4 of it, relatively, or as close
-        as the bound has been seen to fall with larger rates, where bounds are wide. For uniform
-        sampling it is ``batch_size / dataset_size``, and one more record in a batch exceeds the
-        target unless the cost is within 1e-4 of it; ``round(rate * dataset_size)`` gives the batch
-        size back.
+        Rate in (0, 1] whose computed cost is at most the target; 1.0 if full batches meet it.
+        Otherwise the cost is within a relative 1e-4 of the target. If bounds are wide, it is as
+        close to the target as the bound has been seen to fall with larger rates.
+
+        For uniform sampling it is ``batch_size / dataset_size``, and ``round(rate * dataset_size)``
+        returns the batch size. One more record in a batch exceeds the target unless the cost is
+        within 1e-4 of it.
 
     Raises
     ------
     ValueError, UnsupportedEventError
         As for `calibrate_noise_multiplier`.
     CalibrationError
-        If no rate, or no batch of a single record, meets the target; the message names the nearest
-        targets that one does meet, and the noise multiplier with which this one can be met.
+        If no rate, or no batch of a single record, meets the target. The message names the nearest
+        targets that one meets, and the noise multiplier for this target.
 
     Examples
     --------
@@ -165,7 +169,7 @@ def calibrate_sample_rate(
 
 
 def _largest_batch(target: Target, least: Training, size: int) -> int:
-    """Return the most records that a batch of fixed size may hold."""
+    """Return the largest number of records in a batch of fixed size."""
 
     def make_event(batch: float) -> Event:
         return least._replace(sample_rate=int(batch) / size).event()
@@ -179,7 +183,7 @@ def _largest_batch(target: Target, least: Training, size: int) -> int:
 def _largest_rate(target: Target, least: Training) -> float:
     """Return the largest rate, any real number in (0, 1]."""
     make_event = least.vary("sample_rate")
-    # Some accountants know full batches only.
+    # Some accountants support only full batches.
     whole, sampled = make_event(1.0), make_event(0.5)
     if not target.supports(sampled) and target.supports(whole) and target.affords(whole):
         return 1.0
@@ -190,7 +194,7 @@ def _largest_rate(target: Target, least: Training) -> float:
 
 
 def _describe_one_step(target: Target, step: Training) -> str:
-    """Say what one step costs, and with which noise or rate it would be within the target."""
+    """Describe the cost of one step, and remedies."""
     remedies, rate = _find_noise(target, step), step.sample_rate
     make_event, smaller = step.vary("sample_rate"), None
     if target.supports(make_event(0.5 * rate)):
@@ -204,7 +208,7 @@ def _describe_one_step(target: Target, step: Training) -> str:
 
 
 def _describe_least_rate(target: Target, least: Training) -> str:
-    """Say what the least sampling costs, and with which noise it would be within the target."""
+    """Describe the cost of the least sampling, and a remedy."""
     return (
         f"no sample_rate down to {least.sample_rate!r} meets {target} with noise_multiplier="
         f"{least.noise_multiplier!r} and steps={least.steps!r}: "
@@ -213,7 +217,7 @@ def _describe_least_rate(target: Target, least: Training) -> str:
 
 
 def _find_noise(target: Target, training: Training) -> list[str]:
-    """Name a noise multiplier that meets the target, if there is one."""
+    """Name a noise multiplier that meets the target, if any."""
     make_event = training.vary("noise_multiplier")
     try:
         noise = target.shorten(make_event, least_noise(target, make_event), up=True)

@@ -1,7 +1,6 @@
-"""How much noise keeps a plan within its target: by accountants and by closed forms.
+"""The noise that a plan needs for a privacy target: by accountants and by closed forms.
 
-This is the classical route to the noise of stochastic gradient methods. It needs two to nine times
-the noise of numerical composition, and is kept because it can be checked by hand.
+Closed forms need two to nine times the noise of numerical composition, but can be checked by hand.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from skdp.accounting.numerics.arithmetic import golden_section, narrow_bracket
 from skdp.base.parameters import Adjacency, PrintedMeanTerm, Sampling, plain_arguments
 from skdp.exceptions import CalibrationError
 
-NOISE_RANGE = (1e-3, 1e12)  # noise multipliers that are considered
+NOISE_RANGE = (1e-3, 1e12)  # of noise multipliers
 
 
 class Training(NamedTuple):
-    """Noisy gradient descent on sampled batches, in the words of `dpsgd_event`."""
+    """Noisy gradient descent on sampled batches, as for `dpsgd_event`."""
 
     noise_multiplier: float
     sample_rate: float
@@ -41,11 +40,11 @@ class Training(NamedTuple):
     sampling: str
 
     def event(self) -> Event:
-        """Return the event of the whole plan."""
+        """Return the event of the entire plan."""
         return dpsgd_event(*self[:3], sampling=self.sampling)
 
     def vary(self, name: str) -> Callable[[float], Event]:
-        """Return what maps one of the numbers to the event of the whole plan."""
+        """Return the function from one number to the event."""
         return lambda value: self._replace(**{name: value}).event()  # type: ignore[arg-type]
 
 
@@ -68,14 +67,14 @@ def calibrate_noise_multiplier(
     delta : float
         Target failure probability, in (0, 1).
     sample_rate : float
-        Probability that a record enters a batch, in (0, 1]; for uniform sampling batch size over
-        data set size.
+        Probability that a record enters a batch, in (0, 1]. For uniform sampling: batch size
+        divided by data set size.
     steps : int
         Number of steps, fixed in advance, at least 1.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        The relation between neighbouring data sets.
+    adjacency : {"add-remove", "replace-one"}
+        Adjacency relation between neighbouring data sets.
     accountant : str or Accountant class, default="pld"
-        Whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
+        Accountant whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,
         ``"moments"``, ``"optimal"``, ``"advanced"``, ``"basic"``, ``"hidden-state"`` or a class.
     sampling : {"poisson", "uniform"}, default="poisson"
         Independent inclusion of each record, or a uniform subset of fixed size (replace-one only).
@@ -83,21 +82,21 @@ def calibrate_noise_multiplier(
     Returns
     -------
     float
-        Standard deviation of the noise on the summed gradient over the clipping norm. The
-        accountant's epsilon there is at most the target and within 1e-4 of it, relatively, unless
-        even the least noise considered, 1e-3, meets the target. Where the accountant's bounds are
-        wide they need not fall as noise grows; then it may end below the target by as much as they
-        have been seen to rise (seldom more than a few percent).
+        Standard deviation of the noise on the summed gradient, divided by the clipping norm. The
+        accountant's epsilon is at most the target and within a relative 1e-4 of it, unless the
+        least noise considered, 1e-3, already meets the target. If bounds are wide, they may rise
+        with noise. Epsilon may then end below the target by as much as they have been seen to rise
+        (seldom more than a few percent).
 
     Raises
     ------
     ValueError
-        If the accountant's numbers are no guarantee (`PrivacyValue.is_guarantee`).
+        If the accountant's results are not guarantees (`PrivacyValue.is_guarantee`).
     UnsupportedEventError
         If the accountant has no proved bound for this plan.
     CalibrationError
-        If no noise multiplier up to 1e12 meets the target; the message names the nearest targets
-        that one meets.
+        If no noise multiplier up to 1e12 meets the target. The message names the nearest targets
+        that can be met.
 
     Examples
     --------
@@ -126,41 +125,41 @@ def calibrate_event(
     Parameters
     ----------
     make_event : callable
-        Maps the noise parameter, a positive float, to the event of the whole plan. More noise must
-        not cost more.
+        Function from the noise parameter, a positive float, to the event of the entire plan. More
+        noise must not cost more.
     epsilon : float
         Target in nats, positive.
     delta : float
-        Target failure probability, in [0, 1). Noise that is Gaussian needs a positive one.
+        Target failure probability, in [0, 1). Gaussian noise requires a positive one.
     adjacency, accountant
         As for `calibrate_noise_multiplier`.
     bracket : tuple of two floats, default=(1e-3, 1e12)
-        Smallest and largest noise parameter considered. The smallest is returned when it meets the
-        target already.
+        Smallest and largest noise parameter considered. The smallest is returned if it already
+        meets the target.
     initial : float or None, default=None
-        Where to start; a good guess saves evaluations. None takes the central limit of the plan's
-        Gaussian parts for a guess.
+        Start of the search; a good guess saves evaluations. None uses the central limit of the
+        plan's Gaussian parts.
 
     Returns
     -------
     float
-        A noise parameter whose cost was evaluated, does not exceed ``epsilon``, and lies within
-        1e-4 of it, relatively (unless the cost jumps there or the bracket ends, and but for as much
-        as the accountant's bound has been seen to rise with more noise).
+        Noise parameter whose computed cost is at most ``epsilon`` and within a relative 1e-4 of it.
+        The cost may be lower if it jumps there or the bracket ends. It may also be lower by as much
+        as the accountant's bound has been seen to rise with more noise.
 
     Raises
     ------
     ValueError, UnsupportedEventError
         As for `calibrate_noise_multiplier`.
     CalibrationError
-        If even the largest noise parameter does not meet the target; the message names the nearest
-        targets that it does meet.
+        If the largest noise parameter does not meet the target. The message names the nearest
+        targets that it meets.
 
     Notes
     -----
-    The search interpolates between evaluated points in logarithmic coordinates; mostly three or
-    four evaluations are enough. It trusts evaluations only: a bound that is not exactly monotone
-    costs more of them, never the target.
+    The search interpolates between evaluated points in logarithmic coordinates; three or four
+    evaluations are mostly enough. It uses only evaluated costs, so a bound that is not exactly
+    monotone needs more evaluations but never violates the target.
 
     Examples
     --------
@@ -189,9 +188,9 @@ def least_noise(
     bracket: tuple[float, float] = NOISE_RANGE,
     initial: float | None = None,
 ) -> float:
-    """Return the smallest noise parameter in a bracket that meets a target; see `calibrate_event`.
+    """Return the smallest noise parameter that meets a target.
 
-    The search starts at ``initial``, or where the central limit theorem says.
+    The search starts at ``initial`` or at the central limit's guess.
     """
     smallest, largest = bracket
     somewhere = min(max(initial or 1.0, smallest), largest)
@@ -214,9 +213,9 @@ def dearest_plan(
     *,
     there: bool = False,
 ) -> float | None:
-    """Return the parameter whose plan spends most of a target, None if none is within it.
+    """Return the parameter of the most expensive plan within a target, or None.
 
-    The search starts at an admissible ``somewhere`` if ``there``, else at the central limit's.
+    The search starts at ``somewhere`` if ``there``, else at the central limit's guess.
     """
     start = somewhere if there else guess(make_event, target, axis, somewhere)
     return dearest_affordable(
@@ -224,7 +223,7 @@ def dearest_plan(
     )
 
 
-_LARGEST_STEP_DELTA = 0.99  # a step may fail with a larger probability, but gains nothing by it
+_LARGEST_STEP_DELTA = 0.99  # larger failure probabilities of a step gain nothing
 
 
 @plain_arguments
@@ -237,7 +236,7 @@ def composition_noise_multiplier(
     mean_term: PrintedMeanTerm = "tanh",
     split: float | str = "best",
 ) -> float:
-    """Return the noise multiplier that closed-form composition prescribes under replace-one.
+    """Return the noise multiplier that closed-form composition requires under replace-one.
 
     Parameters
     ----------
@@ -246,15 +245,15 @@ def composition_noise_multiplier(
     delta : float
         Target failure probability, in (0, 1).
     sample_rate : float
-        Batch size over data set size, in (0, 1]; batches are uniform subsets of fixed size.
+        Batch size divided by data set size, in (0, 1]; batches are uniform subsets of fixed size.
     steps : int
         Number of steps, fixed in advance, at least 1.
     mean_term : {"tanh", "printed"}, default="tanh"
         Bound on the expected privacy loss of an eps-DP step: ``eps tanh(eps / 2)``, or the looser
         ``eps (e^eps - 1)`` of the original theorem.
     split : float or "best", default="best"
-        Share of ``delta`` spent on composition, in (0, 1); the steps share the rest. ``"best"``
-        takes the share that needs the least noise.
+        Share of ``delta`` for the composition, in (0, 1); the steps share the rest. ``"best"``
+        chooses the share that needs the least noise.
 
     Returns
     -------
@@ -265,15 +264,15 @@ def composition_noise_multiplier(
     Raises
     ------
     CalibrationError
-        If the noise would not be representable.
+        If no float represents the noise.
 
     Notes
     -----
     Each step is an analytic Gaussian mechanism (Balle and Wang, 2018), (eps_0, delta_0)-DP on its
-    batch, hence (log(1 + p (e^eps_0 - 1)), p delta_0)-DP on the data
-    (Balle, Barthe and Gaboardi, 2018, Theorem 9). The steps compose to
-    ``eps_s sqrt(2 T ln(1/delta')) + T m(eps_s)`` at ``T p delta_0 + delta'`` (Dwork, Rothblum and
-    Vadhan, 2010, Theorem III.3), with ``m`` the bound chosen by ``mean_term``.
+    batch. On the data it is (log(1 + p (e^eps_0 - 1)), p delta_0)-DP (Balle, Barthe and Gaboardi,
+    2018, Theorem 9). The steps compose to ``eps_s sqrt(2 T ln(1/delta')) + T m(eps_s)`` at ``T p
+    delta_0 + delta'`` (Dwork, Rothblum and Vadhan, 2010, Theorem III.3). ``mean_term`` chooses the
+    bound ``m``.
 
     Examples
     --------
@@ -306,13 +305,13 @@ def _check(epsilon: float, delta: float, sample_rate: float, steps: int, mean_te
 
 
 def _composed(step_epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
-    """Epsilon of the composition of ``steps`` pure-DP steps at ``delta_prime``."""
+    """Return epsilon of ``steps`` pure-DP steps at ``delta_prime``."""
     spread = step_epsilon * math.sqrt(-2.0 * steps * math.log(delta_prime))
     return spread + steps * mean_loss(step_epsilon, mean_term)
 
 
 def _step_epsilon(epsilon: float, steps: int, delta_prime: float, mean_term: str) -> float:
-    """Largest epsilon per step, rounded down, whose composition stays within ``epsilon``."""
+    """Return the largest epsilon per step within ``epsilon``, rounded down."""
     # Composition is convex in the step's epsilon and at least linear, which brackets the root.
     high = epsilon / math.sqrt(-2.0 * steps * math.log(delta_prime))
     low, _ = narrow_bracket(
@@ -324,7 +323,7 @@ def _step_epsilon(epsilon: float, steps: int, delta_prime: float, mean_term: str
 def _step_mu(
     epsilon: float, delta: float, rate: float, steps: int, mean_term: str, split: float
 ) -> float:
-    """Sensitivity over noise scale of one step, for a given share of delta."""
+    """Return sensitivity over noise scale of a step, for a share of delta."""
     step_epsilon = _step_epsilon(epsilon, steps, split * delta, mean_term)
     step_delta = min((1.0 - split) * delta / (steps * rate), _LARGEST_STEP_DELTA)
     if step_epsilon <= 0.0 or step_delta <= 0.0:
@@ -339,7 +338,7 @@ def _step_mu(
 
 
 def _best_mu(epsilon: float, delta: float, rate: float, steps: int, mean_term: str) -> float:
-    """Maximise `_step_mu` over the share of delta, by golden section on its log-odds."""
+    """Maximise `_step_mu` over the share of delta."""
 
     def value(log_odds: float) -> float:
         share = 1.0 / (1.0 + math.exp(-log_odds))

@@ -1,4 +1,4 @@
-"""A privacy target, and the dearest parameter that it still affords."""
+"""A privacy target, and the parameter with the largest cost within it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,19 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.numerics.arithmetic import float_up
 from skdp.base.parameters import Adjacency
 
-_TOLERANCE = 1e-4  # relative distance from the target that is good enough
-_FINE = 3e-5  # what the first evaluations try for
-_PATIENCE = 5  # evaluations, the last of which is content with the tolerance
+_TOLERANCE = 1e-4  # sufficient relative distance from the target
+_FINE = 3e-5  # aim of the first evaluations
+_PATIENCE = 5  # evaluations; the last one accepts the tolerance
 _ROUNDING = 1e-13  # of logarithms and exponentials
-_LEAST_WIDTH = 1e-10  # of a bracket in logarithms: a cost that jumps ends there
+_LEAST_WIDTH = 1e-10  # of a bracket in logarithms, if the cost jumps
 _LEAP = 2.0  # the farthest first step, in logarithms
 _CREEP = 1e-6  # the shortest
-_EVALUATIONS = 200  # in all, about
+_EVALUATIONS = 200  # in total, roughly
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of one positive parameter, both ends included, along which the cost rises.
-
-    It does so from ``cheapest`` to ``dearest``, whichever is the larger number.
-    """
+    """Range of a positive parameter whose cost rises to ``dearest``."""
 
     cheapest: float
     dearest: float
@@ -48,7 +45,7 @@ class Axis:
         return self._sign * math.log(parameter)
 
     def parameter(self, coordinate: float) -> float:
-        """Return the admissible parameter at, or just on the cheap side of, a coordinate."""
+        """Return the valid parameter at, or just on the cheap side of, a coordinate."""
         value = math.exp(min(self._sign * coordinate, 700.0))
         low, high = sorted((self.cheapest, self.dearest))
         if value <= low * (1.0 + _ROUNDING):
@@ -59,7 +56,7 @@ class Axis:
 
 
 class _Search:
-    """What is known of the cost on either side of the target."""
+    """The evaluated costs on either side of the target."""
 
     def __init__(self, cost: Callable[[float], float], target: float, axis: Axis) -> None:
         self.cost, self.target, self.axis = cost, target, axis
@@ -67,12 +64,12 @@ class _Search:
         self.aim = math.log(target) + math.log1p(-0.3 * _FINE)
         self.known: dict[float, float] = {}
         self.places: dict[float, float] = {}  # the coordinates that led to parameters
-        self.noise = 0.0  # by how much, in logarithms, a cost has exceeded that of a dearer one
+        self.noise = 0.0  # largest log excess of a cost over a more expensive one
         self.fits: float | None = None
         self.exceeds: float | None = None
 
     def affords(self, parameter: float) -> bool:
-        """Tell whether a parameter is affordable, and remember it for its side."""
+        """Return whether a parameter is affordable, and store it."""
         if parameter not in self.known:
             self.known[parameter] = value = self.cost(parameter)
             for other, known in self.known.items():
@@ -86,7 +83,7 @@ class _Search:
         return self.known[parameter] <= self.target
 
     def missing(self, coordinate: float) -> float:
-        """Return the logarithm of the cost over the aim; 0 if the search is over."""
+        """Return the log of cost over aim; 0 if the search is over."""
         parameter = self.axis.parameter(coordinate)
         self.affords(parameter)
         value, self.places[parameter] = self.known[parameter], coordinate
@@ -98,7 +95,7 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether the target is met closely, or nothing dearer (or cheaper) is left."""
+        """Whether the target is met closely, or no parameter is left."""
         if self.fits is None:
             return self.exceeds == self.axis.cheapest
         window = _FINE if len(self.known) < _PATIENCE else _TOLERANCE
@@ -108,7 +105,7 @@ class _Search:
         return near or beside or self.fits == self.axis.dearest
 
     def bracket(self, x: float) -> None:
-        """Go from a coordinate to where the cost is thought to meet the aim, and further."""
+        """Move from a coordinate until both sides of the aim are known."""
         leap, creep, slope = _LEAP, _CREEP, 1.0
         before: tuple[float, float] | None = None
         while (y := self.missing(x)) != 0.0 and (self.fits is None or self.exceeds is None):
@@ -117,11 +114,11 @@ class _Search:
             before = (x, y) if math.isfinite(y) else None
             distance = abs(y) / slope if math.isfinite(y) and 0.0 < slope < math.inf else leap
             x += math.copysign(min(max(distance, creep), leap), -y)
-            # Whoever stays on one side goes further each time, until the axis ends.
+            # On the same side, go further each time, until the axis ends.
             leap, creep = 2.0 * leap, 10.0 * creep
 
     def close(self) -> None:
-        """Narrow the bracket until the search is over, or the cost jumps."""
+        """Narrow the bracket to the aim or to a jump."""
         from scipy.optimize import brentq
 
         assert self.fits is not None and self.exceeds is not None
@@ -136,11 +133,8 @@ class _Search:
 def dearest_affordable(
     cost: Callable[[float], float], target: float, axis: Axis, start: float
 ) -> float | None:
-    """Return the parameter that costs most among those whose cost is at most ``target > 0``.
-
-    Its cost was evaluated, and is as near as `calibrate_event` says; None if all cost too much.
-    """
-    # Where costs do not rise along the axis, some affordable parameter is returned.
+    """Return the parameter with the largest cost within ``target > 0``, or None."""
+    # If costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
     search.bracket(axis.coordinate(start))
     if not search.is_over:
@@ -154,7 +148,7 @@ _INFLATIONS = (1.0, 1.0 + 1e-6, 1.0 + 1e-4, 1.01, 2.0)
 
 
 def check_real(name: str, value: object) -> float:
-    """Return a real number as a float, or say which parameter is none."""
+    """Return a real number as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}.")
     return float(value)
@@ -184,17 +178,14 @@ def check_count(name: str, value: object) -> int:
 
 
 def round_soundly(value: float, *, up: bool) -> float:
-    """Round a positive number to six digits, in the direction that is sound."""
+    """Round a positive number to six digits, up or down."""
     context = Context(prec=_DIGITS, rounding=ROUND_UP if up else ROUND_DOWN)
     return float(context.create_decimal(Decimal(value)))
 
 
 @dataclass(frozen=True)
 class Target:
-    """How much may be spent, and who counts.
-
-    The accountant is the one whose bound must meet epsilon, in nats, at delta.
-    """
+    """An epsilon at a delta, and the accountant that must meet it."""
 
     epsilon: float
     delta: float
@@ -213,7 +204,7 @@ class Target:
     def above_zero(
         cls, epsilon: float, delta: float, adjacency: Adjacency, accountant: str | type[Accountant]
     ) -> Target:
-        """Return a target for Gaussian noise, which no plan meets at delta zero."""
+        """Return a target for Gaussian noise, with a positive delta."""
         if check_real("delta", delta) == 0:
             raise ValueError("delta must lie in the open interval (0, 1), got 0.")
         return cls(epsilon, delta, adjacency, accountant)
@@ -222,43 +213,40 @@ class Target:
         return f"epsilon={self.epsilon!r} at delta={self.delta!r}"
 
     def supports(self, event: Event) -> bool:
-        """Tell whether the accountant has a bound for the event."""
+        """Return whether the accountant supports the event."""
         return resolve_accountant(self.accountant)(self.adjacency).supports(event)
 
     def account(self, event: Event) -> Accountant:
-        """Return an accountant of the event, or refuse one whose numbers are no guarantee."""
+        """Return an accountant of the event, with guarantees."""
         cls = resolve_accountant(self.accountant)
         accountant = cls(self.adjacency).compose(event)
         if not accountant.is_differential_privacy:
             raise ValueError(
                 f"{cls.__name__} ({cls.name!r}) returns numbers that are not differential "
-                f"privacy, so nothing can be calibrated to them. Use accountant='pld'."
+                "privacy, so noise cannot be calibrated to them. Use accountant='pld'."
             )
         if not accountant.is_upper_bound:
             raise ValueError(
-                f"{cls.__name__} ({cls.name!r}) returns numbers that are no upper bounds for this "
-                f"plan; noise calibrated to them guarantees nothing. Use accountant='pld'."
+                f"{cls.__name__} ({cls.name!r}) does not return upper bounds for this plan, so "
+                "noise calibrated to its results has no guarantee. Use accountant='pld'."
             )
         return accountant
 
     def spent(self, event: Event) -> float:
-        """Return what the event costs at the target's delta."""
+        """Return the cost of the event at the target's delta."""
         return self.account(event).epsilon(self.delta).upper
 
     def affords(self, event: Event) -> bool:
-        """Tell whether the event stays within the target."""
+        """Return whether the event stays within the target."""
         return self.spent(event) <= self.epsilon
 
     def shorten(self, make_event: Callable[[float], Event], value: float, *, up: bool) -> float:
-        """Round a parameter to few digits if that still meets the target."""
+        """Round a parameter if it still meets the target."""
         short = round_soundly(value, up=up)
         return short if self.affords(make_event(short)) else value
 
     def name_nearest(self, event: Event) -> str:
-        """Name the nearest targets that the cheapest possible plan meets.
-
-        Each number is rounded up, and so is itself a target that the plan meets.
-        """
+        """Name the nearest targets that the cheapest plan meets."""
         accountant = self.account(event)
         found = []
         epsilon = accountant.epsilon(self.delta).upper
@@ -275,13 +263,13 @@ class Target:
         return f"the nearest possible {'is' if len(found) == 1 else 'are'} {', or '.join(found)}"
 
 
-_FEW = 10  # releases whose epsilons rather add up
+_FEW = 10  # releases whose epsilons are added up
 
 
 def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
-    """Estimate what a plan amounts to: the shift of a Gaussian pair, and an epsilon on top.
+    """Estimate the Gaussian shift of a plan, and an additional epsilon; no bound.
 
-    No bound: as losses of variance ``s^2`` in their limit (Dong, Roth and Su, 2022, Theorem 3.4).
+    Losses are taken in their limit (Dong, Roth and Su, 2022, Theorem 3.4).
     """
     squares = [0.0]
     epsilon = 0.0
@@ -299,13 +287,13 @@ def estimate(event: Event, adjacency: Adjacency) -> tuple[float, float]:
 
 
 def _variance(leaf: Event, adjacency: Adjacency) -> float:
-    """Return roughly the variance of one Gaussian release's privacy loss."""
+    """Estimate the variance of a Gaussian release's loss."""
     card = analysis_of(leaf, adjacency)
     mu, pair, moments = card.mu(), card.mixture(), card.log_moments()
     if mu is not None:
         return mu * mu
     if pair is not None:
-        # The limit is for small rates. At most, every sample holds all rows.
+        # The limit is for small rates; the bound is for samples of all rows.
         return min(limiting_square(pair), pair.mu_of_all_rows**2)
     return moments.of(2.0) if moments is not None and moments.quick else 0.0
 
@@ -313,7 +301,7 @@ def _variance(leaf: Event, adjacency: Adjacency) -> float:
 def guess(
     make_event: Callable[[float], Event], target: Target, axis: Axis, initial: float
 ) -> float:
-    """Guess the parameter with which plans meet a target; ``initial`` if nothing is known."""
+    """Guess the parameter that meets a target; else ``initial``."""
     mu, epsilon = estimate(make_event(initial), target.adjacency)
     if mu == 0.0 or target.delta == 0.0:
         return initial

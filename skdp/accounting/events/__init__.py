@@ -1,12 +1,12 @@
-"""What happened: immutable descriptions of private releases.
+"""Events: immutable descriptions of private releases.
 
-An event says which randomised mechanism was run and with which parameters; it holds no data and
-no verdict. Its card in `skdp.accounting.releases` says what is proved about it. Events are
-hashable, compare by value and survive a round trip through plain dictionaries.
+An event names a randomised mechanism and its parameters. It contains no data and no verdict; its
+card in `skdp.accounting.releases` states the proved bounds. Events are hashable, compared by value,
+and convertible to plain dictionaries and back.
 
-**Charter.** Ledgers keep events for ever. The meaning of an event or of one of its parameters never
-changes, and no parameter is removed; a new parameter has a default that says what was true before
-it was there. A new meaning is a new event.
+**Charter.** Ledgers store events permanently. The meaning of an event or parameter never changes,
+and no parameter is removed. A new parameter has a default that describes older events. A new
+meaning needs a new event.
 """
 
 from skdp.accounting.events.base import (

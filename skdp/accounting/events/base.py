@@ -1,4 +1,4 @@
-"""What every event can do, and compositions of events."""
+"""Base class of events, and compositions of events."""
 
 from __future__ import annotations
 
@@ -28,36 +28,38 @@ class Event(Described):
 
     @classmethod
     def from_dp_event(cls, dp_event: Any, adjacency: str) -> Event:
-        """Return the event that means what one of dp-accounting's does.
+        """Return the event with the same meaning as one of dp-accounting.
 
         Parameters
         ----------
         dp_event : dp_accounting.DpEvent
-            Gaussian, Laplace or discrete Laplace noise, zCDP with ``xi=0``, (epsilon, delta) where
-            the installed dp-accounting has it, repeat-and-select, Poisson samples, samples
-            without replacement, compositions of these, or nothing at all.
+            One of these events, or a composition of them:
+
+            - Gaussian, Laplace or discrete Laplace noise, or no operation.
+            - zCDP with ``xi=0``, or (epsilon, delta) if the installed dp-accounting has it.
+            - Repeat-and-select, Poisson samples, or samples without replacement.
         adjacency : {"add-remove", "replace-one"}
-            The relation that both are accounted under, ``ADD_OR_REMOVE_ONE`` or ``REPLACE_ONE``
-            there. It matters: their noise multipliers are over the norm of one record's value,
-            ours stand, outside samples, over the sensitivity, which is twice that under
-            replace-one.
+            Adjacency relation of both events: ``ADD_OR_REMOVE_ONE`` or ``REPLACE_ONE`` in
+            dp-accounting. There, noise multipliers are relative to the norm of one record's value.
+            Here, outside samples, they are relative to the sensitivity, which is twice the norm
+            under replace-one.
 
         Returns
         -------
         Event
-            An event with the same outcomes; numbers that no float holds are rounded so that the
-            cost can only grow.
+            Event with the same outcomes. Numbers that no float represents are rounded towards a
+            larger cost.
 
         Raises
         ------
         UnsupportedEventError
-            If there is no exact counterpart, also not of a part; the message names it.
+            If the event or a part of it has no exact counterpart; the message names it.
         ImportError
             If dp-accounting is missing: ``pip install 'skdp[dp-accounting]'``.
 
         Notes
         -----
-        ``REPLACE_SPECIAL``, a record replaced by a zero, is no relation of skdp's.
+        ``REPLACE_SPECIAL``, where a record is replaced by a zero, is not supported.
 
         Examples
         --------
@@ -72,21 +74,21 @@ class Event(Described):
         return cls._translate[0](dp_event, adjacency)
 
     def to_dp_event(self, adjacency: str) -> Any:
-        """Return dp-accounting's event with the same meaning.
+        """Return the event of dp-accounting with the same meaning.
 
-        Numbers are rounded, and errors are raised, as by `from_dp_event`.
+        Rounding and errors are those of `from_dp_event`.
 
         Parameters
         ----------
         adjacency : {"add-remove", "replace-one"}
-            The relation that both are accounted under, as in `from_dp_event`.
+            Adjacency relation of both events, as in `from_dp_event`.
 
         Warns
         -----
         PrivacyWarning
-            Under replace-one, of noise that dp-accounting's ``RdpAccountant`` would price too low:
-            bare noise, for which its ``PLDAccountant`` is right, and samples of fixed size, for
-            which none of its accountants is.
+            Under replace-one, for noise whose cost dp-accounting's ``RdpAccountant`` understates.
+            Its ``PLDAccountant`` is right for unsampled noise. No accountant there is right for
+            samples of fixed size.
 
         Examples
         --------
@@ -105,14 +107,14 @@ def check_event(owner: str, name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class RepeatedEvent(Event):
-    """The same event, a number of times fixed in advance.
+    """The same event, repeated a number of times that is fixed in advance.
 
     Parameters
     ----------
     event : Event
-        The event that is repeated; later runs may look at the results of earlier ones.
+        Repeated event; later runs may depend on the results of earlier ones.
     count : int
-        How often, at least 0.
+        Number of repetitions, at least 0.
 
     Examples
     --------
@@ -138,7 +140,7 @@ class ComposedEvent(Event):
     Parameters
     ----------
     events : iterable of Event
-        The events; none at all stands for "nothing was released".
+        Composed events; empty if nothing was released.
 
     Examples
     --------
@@ -156,26 +158,26 @@ class ComposedEvent(Event):
 
 @dataclass(frozen=True)
 class OneOfEvent(Event):
-    """Several releases of which exactly one concerns any one record.
+    """Several releases, exactly one of which concerns any given record.
 
-    Such are releases on disjoint parts of the data, or one release drawn by a public coin. The cost
-    is at most that of the most revealing one, not of all together.
+    Examples are releases on disjoint parts of the data, or one release chosen by a public random
+    draw. The cost is at most that of the most revealing release, not of all together.
 
     Parameters
     ----------
     events : iterable of Event
-        The releases, at least one. A part with several of them is a `ComposedEvent`.
+        Releases, at least one. For a part with several releases, use a `ComposedEvent`.
 
     Notes
     -----
-    Which records are in which part, or how the coin falls, must be independent of the records and
-    of what the parts release: parts by position, or drawn at random beforehand; never
-    stratified by a private column. Under add-remove, adding a record must not move the others.
+    The assignment of records to parts, or the draw, must be independent of the records and of the
+    values that the parts release. Assign parts by position or at random in advance; never stratify
+    by a private column. Under add-remove, adding a record must not move the others.
 
-    Beside other releases in a composition, the parts may also be assigned after these were seen:
-    the cost is that of a release with the largest of the parts' profiles. Where one assignment,
-    made beforehand, decides about several releases, let each part hold all that concerns its
-    records: ``OneOfEvent((ComposedEvent((a, c)), ComposedEvent((b, c))))`` costs less than
+    In a composition, parts may also be assigned after the other releases were seen. The cost is
+    then that of a release with the largest of the parts' profiles. If one assignment, made in
+    advance, decides about several releases, put all releases on a part into its event.
+    ``OneOfEvent((ComposedEvent((a, c)), ComposedEvent((b, c))))`` costs less than
     ``ComposedEvent((OneOfEvent((a, b)), c))``.
 
     Examples
@@ -204,9 +206,9 @@ def _check_events(event: ComposedEvent | OneOfEvent) -> None:
 
 
 def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
-    """Flatten compositions and repetitions into leaves with their counts, equal ones merged.
+    """Return the leaves of an event (no compositions, no repetitions), with counts.
 
-    The order of a composition does not matter to its cost.
+    Equal leaves are merged, as order does not affect the cost.
     """
     counts: dict[Event, int] = {}
     stack = [(event, count)]
@@ -214,7 +216,7 @@ def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
         current, times = stack.pop()
         if times == 0:
             continue
-        # Of these types exactly: what a subclass means is not known here.
+        # Exact types only, as a subclass may have another meaning.
         if type(current) is RepeatedEvent:
             stack.append((current.event, times * current.count))
         elif type(current) is ComposedEvent:
@@ -225,7 +227,7 @@ def leaf_counts(event: Event, count: int = 1) -> dict[Event, int]:
 
 
 def change_leaves(event: Event, change: Callable[[Event], Event | None]) -> Event | None:
-    """Put others in the place of all leaves of a composition; None if one of them is None."""
+    """Replace all leaves; None if a replacement is None."""
     if type(event) is RepeatedEvent:
         inner = change_leaves(event.event, change)
         return None if inner is None else RepeatedEvent(inner, event.count)

@@ -1,4 +1,4 @@
-"""Releases with a known guarantee: pairs, profiles, selections, tilted objectives."""
+"""Releases with a known guarantee: (epsilon, delta), profiles, selections, minimisers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from skdp.base.parameters import Adjacency
 
 @dataclass(frozen=True)
 class PureDPEvent(Event):
-    """A release known to satisfy epsilon-differential privacy, and nothing more about it.
+    """A release with only a known epsilon of differential privacy.
 
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
-        `PoissonSampledEvent`, for a record that joins or leaves the sample.
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``. Inside a
+        `PoissonSampledEvent`: for a record that joins or leaves the sample.
 
     Examples
     --------
@@ -42,13 +42,13 @@ class PureDPEvent(Event):
 
 @dataclass(frozen=True)
 class ApproxDPEvent(Event):
-    """A release known to satisfy (epsilon, delta)-differential privacy, and nothing more about it.
+    """A release with only a known (epsilon, delta) of differential privacy.
 
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``; inside a
-        `PoissonSampledEvent`, for a record that joins or leaves the sample.
+        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``. Inside a
+        `PoissonSampledEvent`: for a record that joins or leaves the sample.
     delta : float
         Failure probability, in [0, 1].
 
@@ -70,11 +70,11 @@ class ApproxDPEvent(Event):
 
 @dataclass(frozen=True)
 class ProfileEvent(Event, ABC):
-    """A release whose privacy profile has a proved upper bound.
+    """A release with a proved upper bound on its privacy profile.
 
-    The profile is the smallest ``delta(epsilon)`` with which the release is (epsilon, delta)-DP. A
-    subclass is a frozen dataclass that says what happened and implements `profile_bound`;
-    `PLDAccountant` then composes it with everything else.
+    The profile is the smallest ``delta(epsilon)`` for which the release is (epsilon, delta)-DP. A
+    subclass is a frozen dataclass that describes the release and implements `profile_bound`.
+    `PLDAccountant` composes it with all other events.
 
     Examples
     --------
@@ -93,29 +93,29 @@ class ProfileEvent(Event, ABC):
 
     @abstractmethod
     def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
-        """Return an upper bound on delta that holds in both orders of two neighbours.
+        """Return an upper bound on delta that is valid in both orders of two neighbours.
 
         Parameters
         ----------
         epsilon : float
             Privacy parameter in nats, ``>= 0``, however large.
         adjacency : {"add-remove", "replace-one"}
-            The relation between neighbouring data sets, a supported one.
+            Adjacency relation between neighbouring data sets; a supported one.
 
         Returns
         -------
         float
-            The bound in [0, 1]; it never rises with epsilon.
+            Bound in [0, 1] that never rises with epsilon.
         """
 
     def supports_adjacency(self, adjacency: Adjacency) -> bool:
-        """Tell whether the bound is proved under a relation: always, unless a subclass differs."""
+        """Return whether the bound is proved under an adjacency relation; True by default."""
         return True
 
     def largest_loss(self, adjacency: Adjacency) -> float:
-        """Return an epsilon with which the release is (epsilon, 0)-DP, in nats.
+        """Return an epsilon for which the release is (epsilon, 0)-DP, in nats.
 
-        It is infinite, unless a subclass knows better.
+        Infinite by default; subclasses may return less.
         """
         return math.inf
 
@@ -124,24 +124,24 @@ class ProfileEvent(Event, ABC):
 class BoundedRangeEvent(ProfileEvent):
     """A choice whose privacy loss between two neighbours varies by at most epsilon.
 
-    The exponential mechanism is one (`exponential_mechanism`, and `report_noisy_max` with Gumbel
-    noise), monotone or not, at the epsilon that it is called with.
+    An example is the exponential mechanism (`exponential_mechanism`, or `report_noisy_max` with
+    Gumbel noise) at the epsilon of its call, monotone or not.
 
     Parameters
     ----------
     epsilon : float
-        Width of an interval that holds all log ratios of the outcomes' probabilities under two
-        neighbours, whose ends may depend on these; in nats, finite and ``>= 0``. Inside a
-        `PoissonSampledEvent`, for a record that joins or leaves the sample.
+        Width in nats, finite and ``>= 0``, of an interval that contains all log ratios of the
+        outcomes' probabilities under two neighbours. The ends may depend on the neighbours. Inside
+        a `PoissonSampledEvent`: for a record that joins or leaves the sample.
 
     Notes
     -----
-    Such a release is epsilon-DP, and costs less than others that are when it is composed: its
-    profile is at most ``(1 - e^((x - epsilon)/2))^2 / (1 - e^-epsilon)`` at x, under the adjacency
-    in force. A release of two outcomes attains each point of it, but none attains all, so that
-    Renyi divergences, those of an ``epsilon^2 / 8``-zCDP release, compose many choices better:
-    compare both accountants. Proofs: :ref:`Theorems 1 to 3 of selection mechanisms
-    <selection-mechanisms-1>`.
+    Such a release is epsilon-DP, and its compositions cost less than those of other epsilon-DP
+    releases. Its profile at x is at most ``(1 - e^((x - epsilon)/2))^2 / (1 - e^-epsilon)`` under
+    the adjacency in force. A release of two outcomes attains each point of this bound, but no
+    release attains all points. Renyi divergences, those of an ``epsilon^2 / 8``-zCDP release,
+    therefore compose many choices better: compare both accountants. Proofs: :ref:`Theorems 1 to 3
+    of selection mechanisms <selection-mechanisms-1>`.
 
     References
     ----------
@@ -165,7 +165,7 @@ class BoundedRangeEvent(ProfileEvent):
         store_number(self, "epsilon", ">= 0")
 
     def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
-        """Return the largest delta of releases of two outcomes."""
+        """Return the largest delta of releases with two outcomes."""
         left = self.epsilon - epsilon
         if left <= 0.0:
             return 0.0
@@ -173,28 +173,29 @@ class BoundedRangeEvent(ProfileEvent):
         return min(1.0, half * (half / -math.expm1(-self.epsilon)) * (1.0 + 1e-14))
 
     def largest_loss(self, adjacency: Adjacency) -> float:
-        """Return epsilon: the interval holds zero, as probabilities add up to one."""
+        """Return epsilon: the interval contains zero, as probabilities add up to one."""
         return self.epsilon
 
 
 @dataclass(frozen=True)
 class RenyiEvent(Event):
-    """One release whose outcomes on neighbouring data sets are known distributions.
+    """One release with known distributions of its outcomes on neighbouring data sets.
 
     Parameters
     ----------
     left, right : Distribution
-        Two distributions of one dimension and one class of `skdp.accounting.distributions`. At
-        every order and for every pair of neighbouring data sets under the adjacency in force, in
-        either order, the Renyi divergence of the outcomes is at most the larger of those of
-        `left` from `right` and of `right` from `left`. That is for the caller to prove: the
-        distributions must be a public worst case, not those of the data at hand.
+        Two distributions of the same dimension and the same class of
+        `skdp.accounting.distributions`. Consider their larger Renyi divergence, of `left` from
+        `right` or of `right` from `left`. At every order it must bound the divergence of the
+        outcomes for all neighbouring data sets under the adjacency in force, in either order. You
+        must prove this bound. The distributions must be a public worst case, not those of the given
+        data.
 
     Notes
     -----
-    Neighbours may stand in either order, and in a composition not always in the same: what a later
-    release is asked may depend on earlier results. So the larger of both divergences is taken
-    release by release and then added up; the larger of the two sums would understate the cost.
+    Neighbours may be in either order. In a composition the order may change, as later queries may
+    depend on earlier results. The larger divergence is therefore chosen per release and then added
+    up; the larger of the two sums would understate the cost.
 
     Examples
     --------
@@ -213,7 +214,7 @@ class RenyiEvent(Event):
         check_comparable(self.left, self.right)
 
     def log_moment(self, order: float) -> float:
-        """Return ``order - 1`` times the larger Renyi divergence, rounded up; it may be infinite.
+        """Return ``order - 1`` times the larger Renyi divergence, rounded up; may be infinite.
 
         Parameters
         ----------
@@ -227,30 +228,31 @@ class RenyiEvent(Event):
 
 @dataclass(frozen=True)
 class RepeatAndSelectEvent(Event):
-    """A release repeated a random number of times, of which only the best result is released.
+    """A release that is repeated a random number of times, with only the best result released.
 
     Parameters
     ----------
     event : Event
-        One run: everything that a candidate does with the records, its score included.
+        One run: everything that a candidate does with the records, including its score.
     mean : float
         Expected number of runs, at least 1; for a Poisson number, positive.
     shape : float
         Shape ``eta > -1`` of the truncated negative binomial number of runs: 0 is the logarithmic
-        distribution, 1 the geometric one. Infinite for a Poisson number, where no run at all has a
+        distribution, 1 the geometric one. Infinite for a Poisson number, where zero runs have a
         fixed result.
 
     Notes
     -----
-    Every run draws its candidate afresh, with replacement, from a distribution that does not depend
-    on the records, and is otherwise the same mechanism. The number of runs, the other results and
-    the time taken stay secret. Results are compared by a fixed order of what a run returns.
+    Every run draws its candidate with replacement from a distribution that does not depend on the
+    records; otherwise all runs are the same mechanism. The number of runs, the other results and
+    the run time must stay secret. Results are compared by a fixed order of the values that a run
+    returns.
 
-    The profile is bounded as in `SelectionProfile`, by a mixture that is never above
-    ``m delta(epsilon - (1 + eta) log(e^e + (1/gamma - 1) delta(e)))`` for any ``e >= 0``, with
-    ``delta`` the profile of one run and m the mean. Renyi divergences are bounded by Papernot and
-    Steinke (2022), Theorem 2. If a run is epsilon-DP, all together are less than ``(2 + eta)``
-    epsilon-DP (Liu and Talwar, 2019, have 3 epsilon for the geometric distribution).
+    Let ``delta`` be the profile of one run and m the mean. The profile of the best result is
+    bounded by a mixture, as in `SelectionProfile`. The mixture never exceeds ``m delta(epsilon - (1
+    + eta) log(e^e + (1/gamma - 1) delta(e)))`` for any ``e >= 0``. Papernot and Steinke (2022),
+    Theorem 2, bound the Renyi divergences. If a run is epsilon-DP, all runs together are less than
+    ``(2 + eta)`` epsilon-DP. Liu and Talwar (2019) have 3 epsilon for the geometric distribution.
 
     Examples
     --------
@@ -276,7 +278,7 @@ class RepeatAndSelectEvent(Event):
         check_stopping(owner, self.mean, shape)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary of plain values, fit for JSON; an infinite shape is ``"inf"``."""
+        """Return plain values, ready for JSON; an infinite shape is ``"inf"``."""
         return super().to_dict() | {"shape": "inf" if math.isinf(self.shape) else self.shape}
 
 
@@ -287,69 +289,84 @@ _OWNER = "ObjectivePerturbationEvent"
 class ObjectivePerturbationEvent(ProfileEvent):
     """The minimiser of a convex objective with a random linear term.
 
-    Released is the minimiser over all w of the sum of the records' losses, plus ``Lam / 2 |w|^2``,
-    plus ``b . w``, where the losses are those of a generalised linear model (convex functions of
-    ``w . x`` with Lipschitz derivatives), Lam is a fixed public number and b is fresh normal noise
-    in every coordinate, which stays secret.
+    The released value minimises, over all w, the sum of the records' losses plus ``Lam / 2 |w|^2``
+    plus ``b . w``. The losses are those of a generalised linear model: convex functions of ``w .
+    x`` with Lipschitz derivatives. Lam is a fixed public number, and b is fresh normal noise in
+    every coordinate, which stays secret.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of b over a public bound on the norm of one record's gradient, positive.
+        Standard deviation of b divided by a public bound on the norm of one record's gradient;
+        positive.
     curvature : float
-        Largest second derivative of a record's loss in the direction of its row, times the squared
-        norm of the row, over Lam; at least 0. For the unclipped logistic loss and rows up to R it
-        is ``R^2 / (4 Lam)``.
+        Largest second derivative of a record's loss in the direction of its row, times the row's
+        squared norm, over Lam; at least 0. For the unclipped logistic loss and rows of norm up to R
+        it is ``R^2 / (4 Lam)``.
     slope : {"logistic", "known-sign", "any-sign"}, default="known-sign"
-        What is known of the losses' derivative: that its sign is determined by the record (as for
-        every loss of a classification margin that only falls), nothing, or that it is the
-        unclipped logistic loss, whose curvature vanishes where its slope is steepest.
+        Knowledge about the losses' derivative. ``"known-sign"``: the record determines its sign, as
+        for every decreasing loss of a classification margin. ``"any-sign"``: none.
+        ``"logistic"``: it is the unclipped logistic loss, whose curvature vanishes where its slope
+        is steepest.
     approximation : float, default=0.0
-        If the minimiser is reached to a gradient norm tau, guaranteed on every data set, and normal
-        noise of standard deviation s is added to it: ``2 tau / (Lam s)``. 0 for exact minimisers.
-        A mu-GDP release that follows, such as a noisy table of scores by these weights, adds mu in
-        squares.
+        0 for exact minimisers. ``2 tau / (Lam s)`` for minimisers to a gradient norm tau,
+        guaranteed on every data set, with added normal noise of standard deviation s. A mu-GDP
+        release that follows, such as a noisy table of scores by these weights, adds mu in squares.
     outputs : int, default=1
-        Number of objectives with the same rows and independent noise that are released together,
-        as in one-vs-rest. More than one needs a known sign. `approximation` is about them jointly.
+        Number of objectives with the same rows and independent noise that are released together, as
+        in one-vs-rest. More than one requires a known sign. `approximation` is for all of them
+        jointly.
     rows_per_unit : int or None, default=1
-        What neighbouring data sets differ by. 1: a row. Else a unit, as a patient, whose loss is a
-        convex combination of its rows' losses: a public bound on how many rows a unit has, or on
-        the number of weights of one output if that is less and at least 2; None for any number.
+        Difference between neighbouring data sets. 1: a row. Other values: a unit, such as a
+        patient, whose loss is a convex combination of its rows' losses. The value is a public bound
+        on the number of rows per unit. It may be a bound on the number of weights of one output if
+        that is less and at least 2. None means any number of rows.
+
         `noise_multiplier` and `curvature` are relative to a unit's gradient and to the sum of its
-        rows' curvatures: where weights of a unit's rows sum to at most m, both bounds are m times
-        those of a row, and where rows have weights by class, those of the heaviest class.
+        rows' curvatures. If the weights of a unit's rows sum to at most m, both bounds are m times
+        those of a row. If rows have weights by class, they are those of the heaviest class.
     opposite : float, default=1.0
-        With ``slope="any-sign"``: each record's gradients lie between ``-p u`` and ``q u`` for a
-        fixed direction u, of which the longer is at most the bound that `noise_multiplier` is
-        relative to, and ``p + q`` at most ``1 + opposite`` times it; in [0, 1]. 1 says nothing
-        more; 0 is that of squares with clipped predictions, whose p and q have a constant sum.
+        Number in [0, 1], for ``slope="any-sign"``. Each record's gradients lie between ``-p u`` and
+        ``q u`` for a fixed direction u. The longer of the two is at most the bound B behind
+        `noise_multiplier`, and ``p + q`` is at most ``(1 + opposite) B``. 1 adds no condition. 0 is
+        for squared losses with clipped predictions, where p and q have a constant sum.
 
     Notes
     -----
-    Under add-remove, a removed record's loss is zero and Lam stays the same. The bounds, with
-    ``mu = 1 / noise_multiplier``, ``c = log(1 + curvature)`` and the Gaussian profile
-    ``delta_G(e; mu)`` at ``e = epsilon - c``, are
+    Under add-remove, a removed record's loss is zero and Lam stays the same. Let ``mu = 1 /
+    noise_multiplier``, ``c = log(1 + curvature)``, ``e = epsilon - c``, and ``delta_G(e; mu)`` the
+    Gaussian profile. The bounds are:
 
-    - known sign: ``delta_G(e; mu)`` under add-remove if ``e >= 0``, ``delta_G(e; 2 mu)`` under
-      replace-one if ``e >= mu^2``;
-    - any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``, and the same with ``2 mu``; with w
-      for `opposite`, ``delta_G(e; mu) + delta_G(e; w mu)``, and ``delta_G(e; 2 mu) + delta_G(e; mu)
-      + delta_G(e; max(1, 2 w) mu)`` if ``e >= 2 mu sqrt(1 + mu^2)``, are less for w below 1;
-    - logistic: those of a known sign, and at ``epsilon >= 4 curvature`` (``>= max(8 curvature,
-      mu^2)`` under replace-one) ``delta_G(epsilon; mu)`` (``2 mu``), that is what the same noise
-      costs when it is added to the sum of gradients;
+    - Known sign: ``delta_G(e; mu)`` under add-remove if ``e >= 0``; ``delta_G(e; 2 mu)`` under
+      replace-one if ``e >= mu^2``.
+    - Any sign: ``2 delta_G(e; mu)`` if ``e >= mu^2 / 2``; the same with ``2 mu`` for ``mu`` under
+      replace-one.
+    - Any sign, with w for `opposite` below 1: also the smaller ``delta_G(e; mu) + delta_G(e; w
+      mu)`` under add-remove if ``e >= mu^2 / 2``. Under replace-one, if ``e >= 2 mu sqrt(1 +
+      mu^2)``: ``delta_G(e; 2 mu) + delta_G(e; mu) + delta_G(e; max(1, 2 w) mu)``.
+    - Logistic: those of a known sign, and the cost of the same noise added to the sum of gradients.
+      The latter is ``delta_G(epsilon; mu)`` at ``epsilon >= 4 curvature``; under replace-one it has
+      ``2 mu`` and ``epsilon >= max(8 curvature, mu^2)``.
 
-    with other, weaker bounds at smaller epsilon. For units of several rows they hold for every
-    number of rows, with an epsilon that is smaller by some ``2 mu^2 / e`` times delta, and with
-    ``c = r log(1 + curvature / r)`` for at most r rows and ``c = curvature`` for any number; of any
-    sign, the factor 2 becomes a somewhat smaller epsilon too. Not covered: releasing b, constrained
-    minimisation, losses that are no function of ``w . x``, a Lam that depends on the number of rows
-    where that is not public. Proofs: :ref:`Theorems 2 to 6 of objective perturbation
-    <objective-perturbation-2>`, of `opposite` :ref:`Theorems 2 and 3 of regression losses
-    <regression-losses-2>` and, for units, where `opposite` changes nothing, :ref:`Theorems 4 and 6
-    of units <objective-perturbation-units-4>`; compare Kifer, Smith and Thakurta (2012), Iyengar et
-    al. (2019) and Redberg, Koskela and Wang (2023).
+    At smaller epsilon other, weaker bounds apply. For units of several rows the bounds apply to
+    every number of rows with three changes:
+
+    - They are evaluated at an epsilon that is smaller by about ``2 mu^2 / e`` times delta.
+    - ``c = r log(1 + curvature / r)`` for at most r rows, and ``c = curvature`` for any number.
+    - For any sign, a slightly smaller epsilon also replaces the factor 2; `opposite` changes
+      nothing.
+
+    Releasing b, constrained minimisation, and losses that are not a function of ``w . x`` are not
+    covered. A Lam that depends on the number of rows requires that this number is public.
+
+    Proofs:
+
+    - :ref:`Theorems 2 to 6 of objective perturbation <objective-perturbation-2>`.
+    - For `opposite`: :ref:`Theorems 2 and 3 of regression losses <regression-losses-2>`.
+    - For units: :ref:`Theorems 4 and 6 of units <objective-perturbation-units-4>`.
+
+    Compare Kifer, Smith and Thakurta (2012), Iyengar et al. (2019) and Redberg, Koskela and Wang
+    (2023).
 
     Examples
     --------
@@ -381,15 +398,15 @@ class ObjectivePerturbationEvent(ProfileEvent):
         if self.slope not in SLOPES:
             raise ValueError(f"{_OWNER}: slope must be one of {SLOPES}, got {self.slope!r}.")
         if self.opposite != 1.0 and self.slope != "any-sign":
-            raise ValueError(f"{_OWNER}: opposite={self.opposite} is of slope='any-sign' only.")
+            raise ValueError(f"{_OWNER}: opposite={self.opposite} requires slope='any-sign'.")
         if self.outputs > 1 and self.slope == "any-sign":
             raise ValueError(
-                f"{_OWNER}: outputs={self.outputs} needs a slope of known sign; compose one event "
-                "for each objective instead."
+                f"{_OWNER}: outputs={self.outputs} requires a slope of known sign; compose one "
+                "event per objective instead."
             )
 
     def profile_bound(self, epsilon: float, adjacency: Adjacency) -> float:
-        """Return an upper bound on delta that holds in both orders of two neighbours."""
+        """Return an upper bound on delta that is valid in both orders of two neighbours."""
         mu = 1.0 / self.noise_multiplier
         facts = (mu, self.curvature, self.slope, self.outputs, adjacency)
         if self.rows_per_unit == 1:

@@ -1,4 +1,4 @@
-"""Noisy gradient descent that releases its last iterate alone."""
+"""Noisy gradient descent that releases only its last iterate."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from skdp.accounting.events.samples import PoissonSampledEvent, UniformSampledEv
 from skdp.base.parameters import plain_arguments
 
 _OWNER = "LastIterateEvent"
-_SMALLEST_GAP = 1e-290  # contractions closer to 1 are taken for none
+_SMALLEST_GAP = 1e-290  # contractions closer to 1 count as none
 _TWO = 2.0 * (1.0 - 1e-15)  # twos are subtracted from with their rounding errors
 
 
 @dataclass(frozen=True)
 class LastIterateEvent(Event):
-    """Noisy projected gradient descent of which nothing but the last iterate is released.
+    """Noisy projected gradient descent that releases only its last iterate.
 
-    From a point that does not depend on the data, each step subtracts the step size times the
-    noisy gradient of the objective on that step's batch and projects onto a convex set (or
-    nothing). Step size and noise are the same at all steps. No iterate but the last one, no
-    average of iterates and no loss leaves the run, and its length does not depend on the data.
+    The start does not depend on the data. Each step subtracts the step size times the noisy
+    gradient of the objective on its batch, and may project onto a convex set. All steps have the
+    same step size and noise. No other iterate, no average of iterates and no loss is released, and
+    the number of steps does not depend on the data.
 
     Parameters
     ----------
     step : Event
-        What one step would cost if its noisy gradient were released: a `GaussianEvent` (all
-        records, or a batch of a fixed round of batches), or a `PoissonSampledEvent` or
-        `UniformSampledEvent` of one.
+        Event of one step as if its noisy gradient were released: a `GaussianEvent`, or a
+        `PoissonSampledEvent` or `UniformSampledEvent` of one. A `GaussianEvent` stands for a step
+        on all records, or on a batch of a fixed round of batches.
     steps : int
         Number of steps, at least 1.
     smoothness : float
-        Step size times the smoothness M of the objective, in [0, 2]. Under Poisson sampling, M of
-        a batch of the expected size.
+        Step size times the smoothness M of the objective, in [0, 2]. Under Poisson sampling, M is
+        that of a batch of the expected size.
     strong_convexity : float, default=0.0
-        Step size times the strong convexity m of the objective on every batch, in
-        [0, `smoothness`]. For sampled batches it is the part that no record contributes to, such
-        as an L2 penalty.
+        Step size times the strong convexity m of the objective on every batch, in [0,
+        `smoothness`]. For sampled batches it is the part to which no record contributes, such as an
+        L2 penalty.
     diameter : float or None, default=None
-        Diameter of the set that iterates are projected onto, over the standard deviation of the
-        noise that one step adds to each coordinate of the iterate; None without projection.
+        Diameter of the set onto which iterates are projected, over the standard deviation of the
+        noise of one step in each coordinate of the iterate. None without projection.
     batches : int, default=1
-        Number of disjoint batches that are visited in an order which does not depend on the data,
-        always the same; 1 if every step reads all records or samples.
+        Number of disjoint batches, visited in a fixed order that does not depend on the data; 1 if
+        every step uses all records or samples.
     dataset_size : int or None, default=None
-        Public number of records; needed under Poisson sampling, where the sum is divided by the
+        Public number of records. Required under Poisson sampling, where the sum is divided by the
         public expected batch size.
 
     Notes
     -----
-    Per-example clipping is not covered in general, since a clipped gradient need not be the
-    gradient of a convex function; nor are momentum, Adam, or steps of varying size.
+    In general, per-example clipping is not covered, as a clipped gradient need not be the gradient
+    of a convex function. Momentum, Adam and steps of varying size are not covered either.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class LastIterateEvent(Event):
         if not 0.0 <= smoothness <= 2.0:
             raise ValueError(
                 f"{_OWNER}: smoothness, the step size times the smoothness constant, must lie in "
-                f"[0, 2], got {smoothness!r}: longer steps can drive iterates apart. Shorten them."
+                f"[0, 2], got {smoothness!r}; reduce the step size."
             )
         if not 0.0 <= convexity <= smoothness * (1.0 + 1e-15):
             raise ValueError(
@@ -94,8 +94,8 @@ class LastIterateEvent(Event):
             store_number(self, "diameter", "> 0, or None without projection")
         if self.batches > 1 and not isinstance(self.step, GaussianEvent):
             raise ValueError(
-                f"{_OWNER}: batches={self.batches} stands for a fixed round of batches, which are "
-                "not sampled: give a GaussianEvent as step, or batches=1."
+                f"{_OWNER}: batches={self.batches} is for a fixed round of batches, which are not "
+                "sampled; pass a GaussianEvent as step, or batches=1."
             )
 
     def _check_step(self) -> None:
@@ -132,7 +132,7 @@ class LastIterateEvent(Event):
         batches: int = 1,
         dataset_size: int | None = None,
     ) -> Self:
-        """Describe a run by lengths and constants in the units of its iterates.
+        """Return the event for lengths and constants in the units of the iterates.
 
         Parameters
         ----------
@@ -143,9 +143,9 @@ class LastIterateEvent(Event):
         smoothness, strong_convexity : float
             Constants M and m of the objective.
         diameter : float or None, default=None
-            Diameter of the set that iterates are projected onto.
+            Diameter of the set onto which iterates are projected.
         noise : float or None, default=None
-            Standard deviation of the noise on the mean gradient; needed with a diameter.
+            Standard deviation of the noise on the mean gradient; required with a diameter.
         """
         step_size = check_real(_OWNER, "step_size", step_size)
         smoothness = check_real(_OWNER, "smoothness", smoothness)
@@ -157,8 +157,8 @@ class LastIterateEvent(Event):
             diameter = check_real(_OWNER, "diameter", diameter)
             if noise is None or not check_real(_OWNER, "noise", noise) > 0.0:
                 raise ValueError(
-                    f"{_OWNER}: noise on the mean gradient must be given, positive, with a "
-                    f"diameter; got {noise!r}."
+                    f"{_OWNER}: noise on the mean gradient must be positive if diameter is given, "
+                    f"got {noise!r}."
                 )
             scaled = diameter / (step_size * noise)
         # A step of exactly 2 / M is allowed: rounding must not push the product over 2.
@@ -176,6 +176,6 @@ class LastIterateEvent(Event):
 
     @property
     def contraction_gap(self) -> float:
-        """One minus the factor by which a step on a batch of nominal size contracts distances."""
+        """One minus the contraction factor of a step on a batch of nominal size."""
         gap = min(self.strong_convexity, max(0.0, _TWO - self.smoothness))
         return gap if gap > _SMALLEST_GAP else 0.0

@@ -15,9 +15,9 @@ class GaussianEvent(Event):
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise over a public bound, positive. Standing alone, the bound is
-        the L2 sensitivity of the query under the adjacency in force, so the release is exactly
-        ``1 / noise_multiplier``-GDP. Inside a sampled event, the bound is the largest L2 norm of
+        Standard deviation of the noise divided by a public bound, positive. Outside samples the
+        bound is the L2 sensitivity of the query under the adjacency in force, and the release is
+        exactly ``1 / noise_multiplier``-GDP. Inside a sampled event it is the largest L2 norm of
         one record's contribution to the sum.
 
     Examples
@@ -38,25 +38,27 @@ class GaussianEvent(Event):
 
 @dataclass(frozen=True)
 class LaplaceEvent(Event):
-    """One release with Laplace noise, of density proportional to ``e^(-|x| / b)``.
+    """One release with Laplace noise, with density proportional to ``e^(-|x| / b)``.
 
     Parameters
     ----------
     noise_multiplier : float
-        Scale ``b`` of the noise over a public bound, positive. Standing alone, the bound is the L1
-        sensitivity of the query under the adjacency in force, so the release is exactly
-        ``1 / noise_multiplier``-DP. Inside a sampled event, the bound is the largest L1 norm of one
-        record's contribution to the sum.
+        Scale ``b`` of the noise divided by a public bound, positive. Outside samples the bound is
+        the L1 sensitivity of the query under the adjacency in force, and the release is exactly ``1
+        / noise_multiplier``-DP. Inside a sampled event it is the largest L1 norm of one record's
+        contribution to the sum.
 
     Notes
     -----
-    Vectors with independent noise in each coordinate are covered. With coordinates shifted by
-    ``t_1 >= t_2 >= ...`` (in units of b) the release is at most as revealing as a single coordinate
-    shifted by their sum. A shift t has the profile ``h(eps) = 1 - e^((eps - t)/2)`` for ``|eps| <=
-    t``, and 0 above. A further one, by ``s <= t``, is dominated by randomised response, which turns
-    it at ``eps >= 0`` into at most ``p h(eps - s) + (1 - p) h(eps + s)``, ``p = 1/(1 + e^-s)``.
-    For ``eps <= t - s`` this is ``1 - e^((eps - t)/2) / cosh(s/2)``, and ``cosh(s/2) <= e^(s/2)``;
-    above it is ``p (1 - e^((eps - s - t)/2))``: either way at most ``1 - e^((eps - s - t)/2)``.
+    Vectors with independent noise in each coordinate are covered. Let the coordinates be shifted by
+    ``t_1 >= t_2 >= ...`` in units of b. The release reveals at most as much as a single coordinate
+    shifted by their sum.
+
+    A shift t has the profile ``h(eps) = 1 - e^((eps - t)/2)`` for ``|eps| <= t``, and 0 above.
+    Another shift by ``s <= t`` is dominated by randomised response. With ``p = 1/(1 + e^-s)``, the
+    profile at ``eps >= 0`` becomes at most ``p h(eps - s) + (1 - p) h(eps + s)``. For ``eps <= t -
+    s`` this is ``1 - e^((eps - t)/2) / cosh(s/2)``, where ``cosh(s/2) <= e^(s/2)``. Above, it is
+    ``p (1 - e^((eps - s - t)/2))``. Both are at most ``1 - e^((eps - s - t)/2)``.
 
     Examples
     --------
@@ -76,20 +78,20 @@ class LaplaceEvent(Event):
 class NormExponentialEvent(Event):
     """One release of a vector with noise of density proportional to ``e^(-|x| / s)``.
 
-    The norm is the Euclidean one of the whole vector, of any dimension: its length has a Gamma law
-    (Chaudhuri, Monteleoni and Sarwate, 2011).
+    The norm is the Euclidean norm of the entire vector, in any dimension; its length has a Gamma
+    distribution (Chaudhuri, Monteleoni and Sarwate, 2011).
 
     Parameters
     ----------
     noise_multiplier : float
-        Scale ``s`` over a public bound, positive. Standing alone, the bound is the L2 sensitivity
-        of the query under the adjacency in force, so the release is ``1 / noise_multiplier``-DP.
-        Inside a sampled event, the bound is the largest L2 norm of one record's contribution to the
-        sum.
+        Scale ``s`` divided by a public bound, positive. Outside samples the bound is the L2
+        sensitivity of the query under the adjacency in force, and the release is ``1 /
+        noise_multiplier``-DP. Inside a sampled event it is the largest L2 norm of one record's
+        contribution to the sum.
 
     Notes
     -----
-    It is dominated by a `LaplaceEvent` with the same multiplier, and is one in one dimension:
+    A `LaplaceEvent` with the same multiplier dominates it, and equals it in one dimension:
     :ref:`Theorem 1 of pure epsilon <pure-1>`.
 
     Examples
@@ -112,11 +114,11 @@ class DiscreteGaussianEvent(Event):
     Parameters
     ----------
     noise_multiplier : float
-        ``sigma / sensitivity``, positive, where ``P(X = x)`` is proportional to
-        ``e^(-x^2 / (2 sigma^2))`` on the integers. ``sigma`` is not quite the standard deviation.
+        ``sigma / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-x^2 / (2
+        sigma^2))`` on the integers. ``sigma`` is not quite the standard deviation.
     sensitivity : int, default=1
-        Largest change of the query, a single integer, under the adjacency in force; inside a
-        sampled event, the largest contribution of one record.
+        Largest change of the query, a single integer, under the adjacency in force. Inside a
+        sampled event: largest contribution of one record.
 
     Examples
     --------
@@ -140,18 +142,17 @@ class DiscreteLaplaceEvent(Event):
     Parameters
     ----------
     noise_multiplier : float
-        ``b / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-|x| / b)`` on
-        the integers. The release is exactly ``1 / noise_multiplier``-DP.
+        ``b / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-|x| / b)`` on the
+        integers. The release is exactly ``1 / noise_multiplier``-DP.
     sensitivity : int, default=1
-        Largest change of the query under the adjacency in force: of an integer, or in the L1 norm
-        of a vector of integers with independent noise. Inside a sampled event, the largest
-        contribution of one record.
+        Largest change of the query under the adjacency in force, in the L1 norm for a vector of
+        integers with independent noise. Inside a sampled event: largest contribution of one record.
 
     Notes
     -----
-    At losses that it attains, the profile is that of a `LaplaceEvent` with the same multiplier, and
-    between them linear in ``e^eps``: a little more, and most at a sensitivity of 1, where this is
-    randomised response.
+    At attained losses the profile is that of a `LaplaceEvent` with the same multiplier. Between
+    them it is linear in ``e^eps``, which is slightly more. The difference is largest at a
+    sensitivity of 1, where the release is randomised response.
 
     Examples
     --------

@@ -10,26 +10,27 @@ from skdp.accounting.events.base import Event, check_event
 
 @dataclass(frozen=True)
 class PoissonSampledEvent(Event):
-    """A release computed on a Poisson sample: each record enters independently.
+    """A release on a Poisson sample: each record is included independently.
 
     Parameters
     ----------
     sample_rate : float
-        Probability that a record enters, in [0, 1].
+        Probability that a record is included, in [0, 1].
     event : Event
-        What is done with the sample.
+        Release on the sample.
 
     Notes
     -----
     With an inner ``GaussianEvent(z)`` the dominating pair is, in units of the noise, ``(1-q) N(0) +
-    q N(1/z)`` against ``N(0)`` under add-remove and against ``(1-q) N(0) + q N(-1/z)`` under
-    replace-one; with an inner ``LaplaceEvent(z)`` they are the same with Laplace distributions. The
-    divisor of the released mean must not depend on the realised size of the sample.
+    q N(1/z)`` against ``N(0)`` under add-remove. Under replace-one it is the same mixture against
+    ``(1-q) N(0) + q N(-1/z)``. An inner ``LaplaceEvent(z)`` has these pairs with Laplace
+    distributions. The divisor of a released mean must not depend on the realised size of the
+    sample.
 
-    Whatever is inside is meant under add-remove between samples, also where the data sets differ by
-    a replaced record: a noise multiplier or a guarantee inside says what happens if one record
-    joins the sample or leaves it. Everything with a known profile in that sense can be accounted
-    for: :ref:`Theorems 1 to 3 of sampled releases <sampled-releases-1>`.
+    Inner events always refer to add-remove between samples, even if the data sets differ by a
+    replaced record. An inner noise multiplier or guarantee therefore describes one record that
+    joins or leaves the sample. Every event with a known profile in this sense is supported:
+    :ref:`Theorems 1 to 3 of sampled releases <sampled-releases-1>`.
 
     Examples
     --------
@@ -49,7 +50,7 @@ class PoissonSampledEvent(Event):
 
 @dataclass(frozen=True)
 class UniformSampledEvent(Event):
-    """A release computed on a uniformly drawn subset of fixed size, without replacement.
+    """A release on a uniformly random subset of fixed size, without replacement.
 
     Parameters
     ----------
@@ -58,15 +59,15 @@ class UniformSampledEvent(Event):
     dataset_size : int
         Public number of records.
     event : Event
-        What is done with the subset.
+        Release on the subset.
 
     Notes
     -----
     Defined under replace-one adjacency, where the number of records is public. An inner
     ``GaussianEvent(z)`` has ``z = sigma / C`` with ``C`` the largest norm of one record's
-    contribution, so replacing a sampled record moves the query by ``2 / z`` noise deviations; so
-    does Laplace and discrete noise. What else is inside is meant under replace-one between subsets:
-    :ref:`Theorem 6 of sampled releases <sampled-releases-6>`.
+    contribution. Replacing a sampled record moves the query by ``2 / z`` noise deviations; Laplace
+    and discrete noise count in the same way. Other inner events refer to replace-one between
+    subsets: :ref:`Theorem 6 of sampled releases <sampled-releases-6>`.
 
     Examples
     --------
@@ -93,28 +94,30 @@ class UniformSampledEvent(Event):
 
 @dataclass(frozen=True)
 class RandomAllocationEvent(Event):
-    """One epoch of releases on random lots: each record is in exactly one of them.
+    """One epoch of releases on random batches: each record is in exactly one batch.
 
-    Each record independently falls into one of the lots, all equally likely, and on each lot one
-    after another the release is made. An epoch has all its lots; several epochs, each with an
-    allocation of its own, are a ``RepeatedEvent``.
+    Each record is put into one of the batches independently, with equal probabilities, and the
+    release is made on one batch after another. An epoch contains all its batches. Several epochs
+    with independent allocations are a ``RepeatedEvent``.
 
     Parameters
     ----------
     lots : int
-        Number of lots of the epoch, at least 1.
+        Number of batches in the epoch, at least 1.
     event : Event
-        What is done with each lot: a ``GaussianEvent(z)`` with ``z = sigma / C``, C the largest
-        norm of one record's contribution to the sum of its lot.
+        Release on each batch: a ``GaussianEvent(z)`` with ``z = sigma / C``. C is the largest norm
+        of one record's contribution to the sum of its batch.
 
     Notes
     -----
-    What records contribute may depend on earlier releases, of this epoch too; the allocation may
-    not. The divisor of a released mean must not depend on the realised size of a lot. With
-    ``mu = 1/z`` and unit vectors ``e_t`` the dominating pair is the mean over the lots t of
-    ``N(mu e_t, I)`` against ``N(0, I)`` under add-remove and against the mean of ``N(-mu e_t, I)``
-    under replace-one: :ref:`Theorems 1 and 2 of random allocation <random-allocation-1>`. Lots of
-    equal size, cut from a permutation of the records, are something else, and are not covered.
+    Contributions of records may depend on earlier releases, also of this epoch; the allocation must
+    not. The divisor of a released mean must not depend on the realised size of a batch. Batches of
+    equal size, cut from a permutation of the records, are not covered.
+
+    With ``mu = 1/z`` and unit vectors ``e_t``, the first distribution of the dominating pair is the
+    mean over the batches t of ``N(mu e_t, I)``. The second is ``N(0, I)`` under add-remove, and the
+    mean of ``N(-mu e_t, I)`` under replace-one: :ref:`Theorems 1 and 2 of random allocation
+    <random-allocation-1>`.
 
     References
     ----------

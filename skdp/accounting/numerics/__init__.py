@@ -1,1 +1,1 @@
-"""Numerics that know no release: profiles, quadrature, divergences, searches."""
+"""Numerics without event types: profiles, quadrature, divergences, searches."""

@@ -20,12 +20,12 @@ _BITS = 80  # that a rounded amount keeps
 
 
 def read_decimal(number: float) -> Fraction:
-    """Return the exact value of a number as it is written in decimal."""
+    """Return the exact value of a number's decimal notation."""
     return Fraction(repr(float(number)))
 
 
 def round_up(amount: Fraction) -> Fraction:
-    """Return a dyadic fraction at least as large, whose sums stay short."""
+    """Return a dyadic fraction at least as large, short in sums."""
     numerator, denominator = amount.numerator, amount.denominator
     shift = _BITS - (numerator.bit_length() - denominator.bit_length())
     if numerator.bit_length() <= _BITS and denominator & (denominator - 1) == 0:
@@ -36,7 +36,7 @@ def round_up(amount: Fraction) -> Fraction:
 
 
 def float_up(amount: Fraction) -> float:
-    """Return the least float that is at least an amount, itself not negative."""
+    """Return a non-negative amount as a float, rounded up."""
     try:
         nearest = float(amount)
     except OverflowError:
@@ -45,7 +45,7 @@ def float_up(amount: Fraction) -> float:
 
 
 def decimal_up(amount: Fraction) -> float:
-    """Return a float near an amount that is at least it, as written in decimal."""
+    """Return a float whose decimal notation is at least an amount."""
     number = float_up(amount)
     while math.isfinite(number) and read_decimal(number) < amount:
         number = math.nextafter(number, math.inf)
@@ -53,9 +53,9 @@ def decimal_up(amount: Fraction) -> float:
 
 
 def log_mixture(rate: float, log_ratio: float | Array) -> Array:
-    """Return ``log(1 - rate + rate e^log_ratio)``, to a few units of rounding wherever it is.
+    """Return ``log(1 - rate + rate e^log_ratio)`` to a few roundings.
 
-    Rates above 1, and log ratios of at least 0, give the inverse function.
+    Rates above 1, for log ratios of at least 0, give the inverse function.
     """
     ratio = np.asarray(log_ratio, dtype=np.float64)
     if rate == 1.0:
@@ -70,12 +70,12 @@ def log_mixture(rate: float, log_ratio: float | Array) -> Array:
 
 
 def log_rest(probability: float) -> float:
-    """Return the logarithm of what a probability leaves."""
+    """Return ``log(1 - probability)``."""
     return math.log1p(-probability) if probability < 1.0 else -math.inf
 
 
 def power(gap: float, exponent: int) -> tuple[float, float]:
-    """Return ``c^k`` and ``1 - c^k`` for ``c = 1 - gap``, both without cancellation."""
+    """Return ``c^k`` and ``1 - c^k`` for ``c = 1 - gap``."""
     if gap == 0.0 or exponent == 0:
         return 1.0, 0.0
     if gap >= 1.0:
@@ -92,8 +92,7 @@ def sum_of_powers(gap: float, count: int) -> float:
 def squeeze(gap: float, count: int) -> float:
     """Return ``1 / (1 + c^2 + ... + c^(2 count - 2))`` for ``c = 1 - gap``.
 
-    A distance of 1, left at the end of `count` contracting steps with unit noise, can be made up
-    for by these steps at the expense of this squared Gaussian-DP parameter.
+    The squared Gaussian-DP parameter of hiding a distance of 1 by `count` contracting steps.
     """
     return 1.0 / count if gap == 0.0 else gap * (2.0 - gap) / power(gap, 2 * count)[1]
 
@@ -104,9 +103,9 @@ _NEWTON_STEPS = 2  # from double precision
 
 @lru_cache(maxsize=8)
 def gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the nodes and weights of a Gauss-Legendre rule of even length on [-1, 1].
+    """Return an accurate Gauss-Legendre rule of even length on [-1, 1].
 
-    NumPy's own has weights that are off by thousands of units in the last place.
+    NumPy's weights are off by thousands of units in the last place.
     """
     guesses, _ = np.polynomial.legendre.leggauss(count)
     points, weights = np.empty(count), np.empty(count)
@@ -126,7 +125,7 @@ def gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 @lru_cache(maxsize=8)
 def unit_gauss_legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the nodes and weights of the rule on [0, 1]."""
+    """Return the rule on [0, 1]."""
     nodes, weights = gauss_legendre(count)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
@@ -151,9 +150,9 @@ def narrow_bracket(
     rtol: float = _EPSILON,
     xtol: float = 1e-300,
 ) -> tuple[float, float]:
-    """Return close points between which a function turns from positive to at most zero.
+    """Return close points where a function turns from positive to at most zero.
 
-    It is taken to be so at ``low`` and ``high``; other ends were evaluated. It is never NaN.
+    Signs at ``low`` and ``high`` are assumed; other ends were evaluated.
     """
     from scipy.optimize import brentq
 
@@ -174,7 +173,7 @@ def narrow_bracket(
 
 
 def refuse_nan(value: float) -> float:
-    """Return a number; raise FloatingPointError if it is none and so on neither side of a bound."""
+    """Return a number; raise FloatingPointError for NaN."""
     if math.isnan(value):
         raise FloatingPointError("A bound could not be evaluated: it is not a number.")
     return value
@@ -183,9 +182,9 @@ def refuse_nan(value: float) -> float:
 def golden_section(
     function: Callable[[float], float], left: float, right: float, iterations: int
 ) -> tuple[float, float]:
-    """Return the best point evaluated and its value, of a function that falls and then rises.
+    """Return the best point and value of a function that falls, then rises.
 
-    It may be infinite where it is large. The interval shrinks by 0.618 in each iteration.
+    It may be infinite where large. The interval shrinks by 0.618 per iteration.
     """
     inner = [right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)]
     values = [function(inner[0]), function(inner[1])]
@@ -207,9 +206,9 @@ def golden_section(
 def minimise(
     function: Callable[[float], float], grid: Sequence[float], iterations: int = 40
 ) -> float:
-    """Return the least value on an increasing grid, then between the neighbours of its best point.
+    """Return the least value on an increasing grid and near its best point.
 
-    The scan stops once values have risen thrice in a row, or become infinite again.
+    The scan stops after three rises, or when values are infinite again.
     """
     values: list[float] = []
     for x in grid:
@@ -226,9 +225,9 @@ def minimise(
 
 
 def smallest_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
-    """Return the smallest delta, up to rounding, at which a bound on epsilon holds.
+    """Return the smallest delta for a bound on epsilon, up to rounding, or 1.
 
-    The bound was evaluated there, and does not rise with delta; 1 if there is none.
+    The bound was evaluated there, and must not rise with delta.
     """
     if epsilon_at(math.exp(_SMALLEST)) <= epsilon:
         return math.exp(_SMALLEST)

@@ -1,9 +1,9 @@
 """Random numbers of runs, and sizes of Poisson batches.
 
-The truncated negative binomial distribution with shape ``eta > -1`` and ``gamma`` in (0, 1) lives
-on 1, 2, ... and has the generating function ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``,
-in the limit ``eta = 0`` of logarithmic type, for ``eta = 1`` geometric (Papernot and Steinke, 2022,
-Definition 1).
+The truncated negative binomial distribution on 1, 2, ... has parameters ``eta > -1`` and ``gamma``
+in (0, 1). Its generating function is ``((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``; it is
+logarithmic for ``eta = 0`` and geometric for ``eta = 1`` (Papernot and Steinke, 2022, Definition
+1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SMALLEST_LOG = -690.0
 
 
 def check_stopping(owner: str, mean: float, shape: float) -> None:
-    """Check the parameters of a random number of runs; the shape is infinite for Poisson."""
+    """Check a random number of runs; an infinite shape is Poisson."""
     if not shape > -1.0:
         raise ValueError(
             f"{owner}: shape must exceed -1; 0 is logarithmic, 1 geometric, inf Poisson, "
@@ -33,7 +33,7 @@ def check_stopping(owner: str, mean: float, shape: float) -> None:
 
 
 def mean_of_gamma(gamma: float, shape: float) -> float:
-    """Return the expectation of a truncated negative binomial number, for gamma in (0, 1]."""
+    """Return the mean for a gamma in (0, 1]."""
     return _mean_of_log(math.log(gamma), shape)
 
 
@@ -48,15 +48,12 @@ def _mean_of_log(log_gamma: float, shape: float) -> float:
 
 
 def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> float:
-    """Return the gamma in (0, 1] with which the expectation is a given one, at least 1.
-
-    Raise ValueError if it is too small for a float.
-    """
+    """Return the gamma in (0, 1] for a mean of at least 1."""
     if mean == 1.0:
         return 1.0
     if _mean_of_log(_SMALLEST_LOG, shape) <= mean:
         raise ValueError(
-            f"{owner}: mean={mean!r} is out of reach with shape={shape!r}; use a larger shape or a "
+            f"{owner}: mean={mean!r} is too large for shape={shape!r}; use a larger shape or a "
             "smaller mean."
         )
     from scipy.optimize import brentq
@@ -75,10 +72,10 @@ def gamma_of_mean(mean: float, shape: float, owner: str = "gamma_of_mean") -> fl
 
 
 class StoppingNumber:
-    """How the best of a random number of runs is distributed; an infinite shape is Poisson's.
+    """Best of a random number of runs; an infinite shape is Poisson.
 
-    With ``t`` the probability that a single run beats an output, the density of that output being
-    the best of all is ``mean * weight(t)`` times its density in a single run.
+    The density of an output as the best is ``mean * weight(t)`` times that in one run, if a run
+    beats it with probability ``t``.
     """
 
     def __init__(self, mean: float, shape: float) -> None:
@@ -90,14 +87,14 @@ class StoppingNumber:
             self.mean = max(mean, mean_of_gamma(self.gamma, shape))
 
     def weight(self, t: Array) -> Array:
-        """Return the derivative of the generating function at ``1 - t`` over that at 1."""
+        """Return the generating function's slope at ``1 - t`` over that at 1."""
         if math.isinf(self.shape):
             return np.exp(-self.mean * t)
         odds = (1.0 - self.gamma) / self.gamma
         return np.exp(-(1.0 + self.shape) * np.log1p(odds * t))
 
     def log_slope(self, t: Array) -> Array:
-        """Return minus the derivative of the weight's logarithm."""
+        """Return minus the slope of the log weight."""
         if math.isinf(self.shape):
             return np.full(len(t), self.mean)
         return (1.0 + self.shape) * (1.0 - self.gamma) / (self.gamma + (1.0 - self.gamma) * t)
@@ -110,9 +107,9 @@ class StoppingNumber:
         return self.gamma / (1.0 + self.shape)
 
     def pure_surcharge(self, epsilon: float) -> float:
-        """Return how much more the best reveals if one run is epsilon-DP.
+        """Return the additional epsilon of the best if one run is epsilon-DP.
 
-        The largest log ratio of weights is where ``t = 1 / (1 + e^epsilon)`` and ``t' = 1 - t``.
+        The ratio of weights is largest at ``t = 1 / (1 + e^epsilon)``, ``t' = 1 - t``.
         """
         if math.isinf(self.shape):
             return self.mean * math.tanh(0.5 * epsilon)
@@ -123,9 +120,9 @@ class StoppingNumber:
 
 
 def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps: int) -> float:
-    """Bound the probability that one of a run's Poisson batches holds more than ``most`` records.
+    """Bound the probability of a Poisson batch above ``most`` in a run.
 
-    Chernoff: ``P(Bin(n, p) >= k) <= exp(-n KL(k/n, p))`` for ``k >= n p``; a union over the steps.
+    Chernoff: ``P(Bin(n, p) >= k) <= exp(-n KL(k/n, p))`` for ``k >= n p``; a union over steps.
     """
     if most >= dataset_size:
         return 0.0
@@ -143,7 +140,7 @@ def oversize_probability(most: int, dataset_size: int, sample_rate: float, steps
 
 
 def largest_likely_batch(failure: float, dataset_size: int, sample_rate: float, steps: int) -> int:
-    """Return a size that all batches stay within, but for a failure of positive probability."""
+    """Return a size for all batches, except with probability ``failure > 0``."""
     plan = dataset_size, sample_rate, steps
     sizes = range(dataset_size)
     return bisect_left(sizes, True, key=lambda most: oversize_probability(most, *plan) <= failure)

@@ -1,17 +1,14 @@
 """The exact privacy profile of the Gaussian mechanism, in log space.
 
-A Gaussian mechanism whose sensitivity is ``mu`` standard deviations of its noise satisfies
-``(epsilon, delta)``-differential privacy exactly for (Balle and Wang, 2018, Theorem 8)
+A Gaussian mechanism with a sensitivity of ``mu`` standard deviations of its noise is exactly
+``(epsilon, delta)``-DP for (Balle and Wang, 2018, Theorem 8)
 
     delta(epsilon; mu) = Phi(a) - e^epsilon Phi(b),   a = mu/2 - epsilon/mu,   b = a - mu.
 
-Both terms are nearly equal wherever ``mu`` is small, and both underflow far in the tail. Since
-``e^epsilon phi(b) = phi(a)``, the difference equals ``phi(a) (R(-a) - R(-b))`` with the Mills ratio
-``R(x) = Phi(-x) / phi(x) = integral over u > 0 of e^(-x u - u^2/2)``, which is a scaled
-complementary error function, and where the two ratios agree to 1 % their difference is integrated
-as the positive function ``e^(-x u - u^2/2) (1 - e^(-mu u))``, with nothing left to cancel.
-
-Results are rounded against the caller: `delta` and `epsilon` up, `mu` down.
+The difference is computed as ``phi(a) (R(-a) - R(-b))`` with the Mills ratio ``R(x) = Phi(-x) /
+phi(x)``. If the two ratios agree to 1 %, the positive function ``e^(-x u - u^2/2) (1 - e^(-mu u))``
+is integrated over u, without cancellation. Results are rounded to the safe side: `delta` and
+`epsilon` up, `mu` down.
 """
 
 import math
@@ -32,7 +29,7 @@ _FAR = 1e150  # deviations, whose squares would overflow
 
 
 def _log_mills_difference(x: float, mu: float) -> float:
-    """Return log(R(x) - R(x + mu)) by quadrature of a positive integrand."""
+    """Return log(R(x) - R(x + mu)) by quadrature."""
     upper = 90.0 / (x + math.sqrt(x * x + 90.0))  # where the exponent has reached -45
     nodes, weights = unit_gauss_legendre(64)
     u = upper * nodes
@@ -41,12 +38,12 @@ def _log_mills_difference(x: float, mu: float) -> float:
 
 
 def log_delta(mu: float, epsilon: float) -> float:
-    """Return the natural logarithm of ``delta(epsilon; mu)``, rounded to nearest."""
+    """Return ``log delta(epsilon; mu)``, rounded to nearest."""
     return _evaluate(mu, epsilon)[0]
 
 
 def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return log delta and a bound on its error, that of a rounded ``mu`` included."""
+    """Return log delta and an error bound that includes rounding of ``mu``."""
     if mu <= 0.0 or epsilon == math.inf:
         return -math.inf, 0.0
     if mu == math.inf:
@@ -77,15 +74,15 @@ def _evaluate(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def delta(mu: float, epsilon: float) -> float:
-    """Return an upper bound on ``delta(epsilon; mu)``, tight to 1e-9 relative where normal.
+    """Bound ``delta(epsilon; mu)`` from above, to 1e-9 relative if normal.
 
-    It is never zero when ``mu > 0``, because the true value is not.
+    Positive if ``mu > 0``, as is the true value.
     """
     return delta_bounds(mu, epsilon)[1]
 
 
 def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
+    """Bound ``delta(epsilon; mu)``, for ``mu, epsilon >= 0``."""
     if mu <= 0.0:
         return 0.0, 0.0
     log_value, error = _evaluate(mu, epsilon)
@@ -96,14 +93,14 @@ def delta_bounds(mu: float, epsilon: float) -> tuple[float, float]:
 
 
 def epsilon(mu: float, delta: float) -> float:
-    """Return an upper bound on the smallest epsilon with ``delta(epsilon; mu) <= delta``."""
+    """Bound the smallest epsilon for a delta from above."""
     return epsilon_bounds(mu, delta)[1]
 
 
 def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on the smallest ``epsilon`` that meets ``delta < 1``.
+    """Bound the smallest ``epsilon`` for ``delta < 1``.
 
-    Both are infinite when ``delta`` is zero and ``mu`` is not.
+    Both bounds are infinite if ``delta`` is zero and ``mu`` is not.
     """
     if mu <= 0.0:
         return 0.0, 0.0
@@ -139,9 +136,9 @@ def epsilon_bounds(mu: float, delta: float) -> tuple[float, float]:
 
 
 def mu(epsilon: float, delta: float) -> float:
-    """Return a lower bound on the largest mu with ``delta(epsilon; mu) <= delta`` in (0, 1).
+    """Return a lower bound on the largest mu for a delta in (0, 1).
 
-    Noise of standard deviation ``sensitivity / mu`` then meets the target. Within 1e-9, relatively.
+    Noise of scale ``sensitivity / mu`` meets the target. Tight to 1e-9 relative.
     """
     target = math.log(delta)
     spread = math.sqrt(-2.0 * target)
@@ -157,5 +154,5 @@ def mu(epsilon: float, delta: float) -> float:
 
 
 def sigma(epsilon: float, delta: float) -> float:
-    """Return an upper bound on the smallest noise scale, in units of the sensitivity."""
+    """Return an upper bound on the smallest noise scale per sensitivity."""
     return 1.0 / mu(epsilon, delta)

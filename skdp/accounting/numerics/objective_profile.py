@@ -1,12 +1,12 @@
-"""Bounds on the privacy profile of objective perturbation, of rows and of units.
+"""Bounds on the privacy profile of objective perturbation, for rows and for units.
 
-``mu`` is the bound on one record's gradient over the standard deviation of the noise, ``excess``
-is epsilon minus what the determinants may contribute, any real number. Proofs, numbered as here:
-``docs/proofs/objective_perturbation.md``.
+``mu`` is the bound on one record's gradient over the standard deviation of the noise. ``excess`` is
+epsilon minus the largest contribution of the determinants, any real number. Theorems for rows are
+those of ``docs/proofs/objective_perturbation.md``.
 
-All names and numbers of theorems are those of ``docs/proofs/objective_perturbation_units.md``:
-a loss is at most a constant plus h, and h is compared with the loss Y of a Gaussian mechanism.
-Whatever is computed is rounded so that the bound rises.
+Names and theorems for units are those of ``docs/proofs/objective_perturbation_units.md``. There a
+loss is at most a constant plus h, which is compared with the loss Y of a Gaussian mechanism. All
+results are rounded up.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def _log_normal(x: float) -> float:
 
 
 def _above(excess: float, log_mass: float) -> float:
-    """Return ``1 - e^excess mass``, rounded up; in logarithms a tiny mass may meet a huge power."""
+    """Return ``1 - e^excess mass``, rounded up, in logarithms."""
     rounding = 1e-13 + 1e-15 * (abs(excess) + abs(log_mass))
     return max(0.0, -math.expm1(min(0.0, excess + log_mass - rounding))) + _ROUND_UP
 
 
 def record_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
-    """Bound delta between tables with and without a record, in both orders (Theorem 2).
+    """Bound delta with and without a record, in both orders (Theorem 2).
 
-    The bound may exceed 1; several outputs need a known sign.
+    It may exceed 1; several outputs need a known sign.
     """
     if not known_sign:
         if excess >= 0.5 * mu * mu:
@@ -70,9 +70,9 @@ def by_subsets(
     outputs: int,
     of_gaussian: Callable[[float, float], float] = gaussian_profile.delta,
 ) -> float:
-    """Add up over the number of problems in which the record's gradient is in effect.
+    """Sum over the number of problems in which the record has an effect.
 
-    `of_gaussian` bounds, at its mu, what is asked for: delta, or another convex function's mean.
+    `of_gaussian` bounds delta, or another convex mean, at its mu.
     """
     idle = _log_normal(-0.5 * mu)
     total = 0.0
@@ -95,7 +95,7 @@ def by_moments(
     outputs: int,
     conversion: Callable[[np.ndarray], np.ndarray] = _to_delta,
 ) -> float:
-    """Bound delta by exponential moments of the loss, or another mean by another conversion."""
+    """Bound delta, or another mean, by exponential moments."""
     orders, moments = _moments(mu, outputs)
     exponent = float(np.min(moments - orders * excess + conversion(orders)))
     return math.exp(exponent) * (1.0 + 1e-12) if exponent < _LARGEST_EXPONENT else math.inf
@@ -103,7 +103,7 @@ def by_moments(
 
 @lru_cache(maxsize=16)
 def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return orders, and the logarithms of the loss's exponential moments at these orders."""
+    """Return orders and log moments of the loss."""
     # A Gaussian with the same tail is at its best order where the loss is order * outputs * mu^2.
     orders = np.geomspace(1e-2, 1e4, 400) / mu
     alone = _log_normal(-0.5 * mu)
@@ -112,7 +112,7 @@ def _moments(mu: float, outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replacement_profile(mu: float, excess: float, outputs: int, known_sign: bool) -> float:
-    """Bound delta between tables in which one record is replaced (Theorem 3); perhaps above 1."""
+    """Bound delta for a replaced record (Theorem 3); may exceed 1."""
     if not known_sign:
         return record_profile(2.0 * mu, excess, outputs, known_sign)
     if outputs == 1:
@@ -129,7 +129,7 @@ def replacement_profile(mu: float, excess: float, outputs: int, known_sign: bool
 
 
 def _replacement_of_one(mu: float, excess: float) -> float:
-    """Return the conjugate of the trade-off curve ``g(g(.))`` of Theorem 3."""
+    """Return the conjugate of ``g(g(.))`` of Theorem 3."""
     if excess >= mu * mu:
         return gaussian_profile.delta(2.0 * mu, excess)
     log_held = math.log(2.0) + _log_normal(-0.5 * mu)  # of g(1)
@@ -144,13 +144,13 @@ def _replacement_of_one(mu: float, excess: float) -> float:
 
 @lru_cache(maxsize=64)
 def passed_losses(spread: float) -> tuple[tuple[float, float], ...]:
-    """Return losses of the second release, and how much it exceeds each (its own profile)."""
+    """Return losses of the second release, and its profile there."""
     losses = [spread * (cut + 0.5 * spread) for cut in CUTS]
     return tuple((loss, gaussian_profile.delta(spread, loss)) for loss in losses)
 
 
 class Objective(NamedTuple):
-    """What the bounds need to know of an objective, as `ObjectivePerturbationEvent` says it."""
+    """An objective as in `ObjectivePerturbationEvent`."""
 
     mu: float
     curvature: float
@@ -160,7 +160,7 @@ class Objective(NamedTuple):
     opposite: float = 1.0
 
     def profile(self, epsilon: float, spread: float) -> float:
-        """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
+        """Bound delta if noise hides an inaccuracy of ``spread`` units."""
         if epsilon == math.inf:
             return 0.0
         epsilon = min(epsilon, LARGEST_EPSILON)
@@ -179,7 +179,7 @@ class Objective(NamedTuple):
         return best
 
     def _exact(self, epsilon: float) -> float:
-        """Bound the profile of exact minimisers, at any real epsilon."""
+        """Bound the profile of exact minimisers."""
         profile = record_profile if self.adjacency == "add-remove" else replacement_profile
         known_sign = self.slope != "any-sign"
         best = min(1.0, profile(self.mu, epsilon - self._determinants, self.outputs, known_sign))
@@ -190,14 +190,14 @@ class Objective(NamedTuple):
 
     @property
     def _determinants(self) -> float:
-        """Return the largest logarithm of a ratio of determinants of neighbours."""
+        """Bound the log ratio of neighbours' determinants."""
         return self.outputs * math.log1p(self.curvature) * (1.0 + 1e-15)
 
     # Where the profile is at most a sum of Gaussian ones. Each (shift, mus, start) says: the sum of
     # ``delta_G(epsilon - shift; mu)`` for ``epsilon - shift >= start``.
 
     def _main_parts(self) -> list[tuple[float, list[float], float]]:
-        """Return what `record_profile` and `replacement_profile` know at large epsilon."""
+        """Return the main bounds at large epsilon."""
         if self.outputs > 1:
             return []
         double = self.adjacency == "replace-one"
@@ -207,7 +207,7 @@ class Objective(NamedTuple):
         return [(self._determinants, [mu], self.mu**2 if double else 0.0)]
 
     def _narrow_parts(self) -> list[tuple[float, list[float], float]]:
-        """Return what holds of the logistic loss, or of slopes that are steep to one side only."""
+        """Return bounds for logistic or one-sided slopes."""
         mu, double = self.mu, self.adjacency == "replace-one"
         if self.slope == "logistic" and self.outputs == 1:
             if double:
@@ -236,13 +236,13 @@ _USELESS = -50.0  # an epsilon at which a delta is 1
 
 
 def _rounding(mu: float, start: float) -> float:
-    """Return a relative error of tail probabilities and calls, that of the arguments included."""
+    """Return the relative error of tail probabilities and calls."""
     a = abs(start / mu - 0.5 * mu)
     return 1e-15 * (8.0 + 4.0 * min(a, _FAR) ** 2 + (min(a, _FAR) + 2.0) * (abs(start) / mu + mu))
 
 
 def call_bounds(mu: float, start: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on E(Y - start)_+, where Y ~ N(mu^2/2, mu^2)."""
+    """Bound E(Y - start)_+, where Y ~ N(mu^2/2, mu^2)."""
     a = start / mu - 0.5 * mu
     if a > _FAR:
         return 0.0, _TINY
@@ -257,7 +257,7 @@ def call_bounds(mu: float, start: float) -> tuple[float, float]:
 
 
 def _gaussian(mu: float, epsilon: float) -> tuple[float, float]:
-    """Return bounds on the profile of a Gaussian mechanism at any real epsilon."""
+    """Bound a Gaussian profile at any real epsilon."""
     low, high = gaussian_profile.delta_bounds(mu, abs(epsilon))
     if epsilon >= 0.0:
         return low, high
@@ -290,7 +290,7 @@ def shift(mu: float, excess: float, start: float, surplus: float = 0.0) -> float
 
 
 class _Law(NamedTuple):
-    """What is known of a loss: it is at most `constant` plus an h that Theorem 4 is about."""
+    """Bound on a loss: `constant` plus an h as in Theorem 4."""
 
     constant: float
     mu: float
@@ -298,7 +298,7 @@ class _Law(NamedTuple):
     surpluses: tuple[float, ...]
 
     def profile(self, epsilon: float, spread: float, best: float) -> float:
-        """Bound delta, or return the best that is known if that is less; see `UnitObjective`."""
+        """Bound delta, or return ``best`` if it is smaller."""
         excess = epsilon - self.constant
         both = math.hypot(self.mu, spread) * (1.0 + 1e-15)
         least = _gaussian(both, excess)[1]
@@ -320,14 +320,14 @@ class _Law(NamedTuple):
         return best
 
     def _shift(self, excess: float) -> float:
-        """Return the least s of Lemma 3 among a few places, the same ones at any epsilon."""
+        """Return the least s of Lemma 3 among a few places."""
         pairs = zip(self.starts, self.surpluses, strict=True)
         return min(
             (shift(self.mu, excess, *pair) for pair in pairs if pair[0] < excess), default=math.inf
         )
 
     def _below(self, excess: float) -> float:
-        """Bound delta by what is known at the first place, and by 1 far below it."""
+        """Bound delta by the first place, and by 1 far below."""
         largest = min(1.0, call_bounds(self.mu, self.starts[0])[1] + self.surpluses[0])
         lower = min(0.0, excess - self.starts[0])
         return min(1.0, math.exp(lower) * largest - math.expm1(lower) + 1e-14)
@@ -335,7 +335,7 @@ class _Law(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _laws(objective: UnitObjective) -> tuple[_Law, ...]:
-    """Return everything that is known of the loss between neighbours."""
+    """Return all known bounds on the loss."""
     moved = 1.0 if objective.adjacency == "add-remove" else 2.0  # units' gradients
     mu, outputs, constant = objective.mu * moved, objective.outputs, objective.curvature
     if objective.rows is not None:
@@ -359,7 +359,7 @@ def _laws(objective: UnitObjective) -> tuple[_Law, ...]:
 
 
 def _sum_surplus(mu: float, total: float, start: float, outputs: int) -> float:
-    """Bound what the calls on a sum of positive parts exceed those on the sum by (Lemma 5)."""
+    """Bound the excess of calls on a sum of positive parts (Lemma 5)."""
     upper = min(
         by_subsets(mu, start, outputs, lambda mu, start: call_bounds(mu, start)[1]),
         by_moments(mu, start, outputs, lambda orders: -1.0 - np.log(orders)),
@@ -368,7 +368,7 @@ def _sum_surplus(mu: float, total: float, start: float, outputs: int) -> float:
 
 
 class UnitObjective(NamedTuple):
-    """What the bounds need to know, as `ObjectivePerturbationEvent` says it."""
+    """An objective for units, as in `ObjectivePerturbationEvent`."""
 
     mu: float
     curvature: float
@@ -378,7 +378,7 @@ class UnitObjective(NamedTuple):
     rows: int | None
 
     def profile(self, epsilon: float, spread: float) -> float:
-        """Bound delta if noise hides that the minimiser is only ``spread`` of its units near."""
+        """Bound delta if noise hides an inaccuracy of ``spread`` units."""
         if epsilon == math.inf:
             return 0.0
         if self.mu > _LARGEST_MU:

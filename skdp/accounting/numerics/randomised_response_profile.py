@@ -15,12 +15,12 @@ _NEWTON = 200  # iterations at most
 
 
 class RandomisedResponseProfile:
-    """Bound the profile of rounds of epsilon-DP randomised response, on both sides.
+    """Bounds on the profile of repeated epsilon-DP randomised response.
 
-    It is the worst composition of that many epsilon-DP releases (Kairouz, Oh and Viswanath, 2015,
-    Theorem 3.3). With l lies among k answers, binomial with chance ``1 / (1 + e^eps)``, the loss is
-    ``(k - 2 l) eps``, so ``delta(x) = E max(0, 1 - e^(x - loss))``: a sum of positive terms. Raise
-    OverflowError if more than ``terms`` matter, which are enough for 1e10 rounds.
+    It is the worst composition of epsilon-DP releases (Kairouz, Oh and Viswanath, 2015, Theorem
+    3.3). With l lies among k answers, each with probability ``1 / (1 + e^eps)``, the loss is ``(k -
+    2 l) eps``. Hence ``delta(x) = E max(0, 1 - e^(x - loss))``. Raise OverflowError if more than
+    ``terms`` matter; the default is enough for 1e10 rounds.
     """
 
     def __init__(self, epsilon: float, count: int, terms: int = 4_500_000) -> None:
@@ -41,7 +41,7 @@ class RandomisedResponseProfile:
         self._rounding = 4.0 * UNIT_ROUNDOFF * len(lies)
 
     def _evaluate(self, threshold: float) -> tuple[float, float, float]:
-        """Return delta, a bound on its error, and minus its slope against the threshold."""
+        """Return delta, an error bound, and minus its slope."""
         above = int(np.searchsorted(-self._losses, -threshold, side="left"))
         terms, beyond = self._terms[:above], self._losses[:above] - threshold
         slopes = terms * np.exp(-beyond)
@@ -54,16 +54,16 @@ class RandomisedResponseProfile:
         return value, error + _OUTSIDE, float(slopes.sum())
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Bound delta at an epsilon, from below and from above."""
+        """Bound delta at an epsilon."""
         if epsilon >= self.largest:
             return 0.0, 0.0
         value, error, _ = self._evaluate(epsilon)
         return max(0.0, value - error), min(1.0, value + error)
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bound the smallest epsilon at a delta, from below and from above.
+        """Bound the smallest epsilon at a delta.
 
-        Delta is convex and piecewise linear in ``e^epsilon``: Newton climbs from 0 and arrives.
+        Delta is convex and piecewise linear in ``e^epsilon``: Newton's method from 0 ends.
         """
         if delta <= 4.0 * _OUTSIDE:
             return 0.0, self.largest
@@ -82,7 +82,7 @@ class RandomisedResponseProfile:
         )
 
     def _near(self, x: float, sign: float, holds: Callable[[float], bool]) -> float:
-        """Return the nearest point on one side that is proved, or the end of the losses there."""
+        """Return the nearest proved point on one side, or the end."""
         end, pad = self.largest if sign > 0.0 else 0.0, 0.0
         while pad < sign * (end - x):
             if holds(x + sign * pad):

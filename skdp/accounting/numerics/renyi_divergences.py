@@ -1,7 +1,7 @@
 """Renyi divergences in closed form, and their conversion to (epsilon, delta).
 
-The formulas are those collected by Gil, Alajaji and Linder (2013), arranged so that nearly equal
-distributions lose no digits. Each function returns ``log E_right[(left/right)^order]``, which is
+The formulas are collected by Gil, Alajaji and Linder (2013), and arranged to lose no digits for
+nearly equal distributions. Each function returns ``log E_right[(left/right)^order]``, which is
 ``order - 1`` times the divergence, and a bound on its rounding error.
 """
 
@@ -43,16 +43,16 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
     Parameters
     ----------
     left, right : Distribution
-        Two distributions of one class of `skdp.accounting.distributions` and of one
-        dimension.
+        Two distributions of the same dimension and the same class of
+        `skdp.accounting.distributions`.
     order : float
         Order of the divergence, positive and not 1.
 
     Returns
     -------
     float
-        ``log(E_right[(left/right)^order]) / (order - 1)`` in nats, rounded up; infinite where the
-        expectation is.
+        ``log(E_right[(left/right)^order]) / (order - 1)`` in nats, rounded up; infinite if the
+        expectation is infinite.
 
     Examples
     --------
@@ -74,22 +74,24 @@ def renyi_divergence(left: Distribution, right: Distribution, order: float) -> f
 
 
 def log_moment(left: Distribution, right: Distribution, order: float) -> float:
-    """Return an upper bound on ``log E_right[(left/right)^order]``, for an order above 1."""
+    """Bound ``log E_right[(left/right)^order]`` for an order above 1."""
     value, error = _moment(left, right, order)
     return max(0.0, value) + error
 
 
 def check_comparable(left: Distribution, right: Distribution) -> None:
-    """Check that both are of a class with closed form (TypeError), and dimension (ValueError)."""
+    """Check for the same class (TypeError) and dimension (ValueError)."""
     if type(left) is not type(right) or type(left) not in _FAMILIES:
         raise TypeError(
-            "left and right must be two distributions of one class of "
+            "left and right must be two distributions of the same class of "
             f"skdp.accounting.distributions, got {left!r} and {right!r}."
         )
     sizes = [len(d.means) for d in (left, right) if isinstance(d, DiagonalNormal)]
     sizes += [len(d.mean) for d in (left, right) if isinstance(d, MultivariateNormal)]
     if len(set(sizes)) > 1:
-        raise ValueError(f"left and right must have one dimension, got {sizes[0]} and {sizes[1]}.")
+        raise ValueError(
+            f"left and right must have the same dimension, got {sizes[0]} and {sizes[1]}."
+        )
 
 
 def _moment(left: Distribution, right: Distribution, order: float) -> Moment:
@@ -102,7 +104,7 @@ def _total(*terms: float) -> Moment:
 
 
 def _log_ratio(left: float, right: float) -> float:
-    """Return ``log(left / right)``, accurately where they are nearly equal."""
+    """Return ``log(left / right)``, accurate near equality."""
     near = 0.5 * right < left < 2.0 * right
     return math.log1p((left - right) / right) if near else math.log(left) - math.log(right)
 
@@ -110,7 +112,8 @@ def _log_ratio(left: float, right: float) -> float:
 def _scaled(excess: float, log_ratio: float, error: float, order: float) -> Moment:
     """Return ``-(a-1) log(1+r) - log(1 + (1-a) r)`` for order a and r = ``excess``.
 
-    That is for exponentials, and twice that for centred normals, of (squared) scale ratio 1 + r.
+    It is for exponentials of scale ratio 1 + r, and twice the moment of centred normals of squared
+    ratio 1 + r.
     """
     remaining = 1.0 + (1.0 - order) * excess
     if remaining <= _NEAR_ZERO * (1.0 + abs((1.0 - order) * excess)):
@@ -121,7 +124,7 @@ def _scaled(excess: float, log_ratio: float, error: float, order: float) -> Mome
 
 
 def _normal(excess: float, log_ratio: float, shift: float, error: float, order: float) -> Moment:
-    """Return the moment of N(shift, 1 + excess) from N(0, 1); ``error`` is that of ``excess``."""
+    """Return the moment of N(shift, 1 + excess) from N(0, 1)."""
     scaled, rounding = _scaled(excess, log_ratio, error, order)
     if math.isinf(scaled):
         return _INFINITE
@@ -154,7 +157,7 @@ def _diagonal_normals(left: DiagonalNormal, right: DiagonalNormal, order: float)
 
 @lru_cache(maxsize=64)
 def _whitened(left: MultivariateNormal, right: MultivariateNormal) -> tuple[Array, Array, float]:
-    """Return excess variances and shifts along axes in which both covariances are diagonal."""
+    """Return excess variances and shifts on common axes."""
     first, second = np.array(left.covariance), np.array(right.covariance)
     factor = np.linalg.cholesky(second)
     half = np.linalg.solve(factor, first - second)
@@ -292,7 +295,7 @@ _ROUND_UP = Fraction(10**11 + 1, 10**11)
 
 
 def conversion(moment: float) -> float:
-    """Return ``moment log(1 - 1/order) - log(order)``, without cancellation.
+    """Return ``moment log(1 - 1/order) - log(order)``.
 
     It is added to log delta's bound (Canonne, Kamath and Steinke, 2020, Proposition 12).
     """
@@ -300,30 +303,30 @@ def conversion(moment: float) -> float:
 
 
 def sum_up(*terms: float) -> float:
-    """Add up terms that are correct but for a few roundings; no less, even if divided once."""
+    """Add rounded terms, rounded up, even if divided once."""
     return sum(terms) + _FEW_ROUNDINGS * sum(map(abs, terms))
 
 
 def nearby_order(order_minus_one: float) -> float:
-    """Return an order at which moments are quickly computed: an integer, if it is large."""
+    """Return a nearby order with quick moments."""
     order = 1.0 + order_minus_one
     # Binomial sums at integer orders are dense enough beyond.
     return order if order <= 64.0 else float(round(order))
 
 
 def pure_rho(epsilon: Fraction) -> Fraction:
-    """Return ``eps tanh(eps / 2)``, the rho of every epsilon-DP release, rounded up."""
+    """Return ``eps tanh(eps / 2)``, the rho of epsilon-DP, rounded up."""
     return rho_of(epsilon, lambda number: Fraction(math.tanh(0.5 * number)) * epsilon)
 
 
 def rho_of(loss: Fraction, rho: Callable[[float], Fraction]) -> Fraction:
-    """Round up a rho that is at most half the square of the largest loss, and near it if small."""
+    """Round up a rho; small ones are half the squared loss."""
     number = float_up(loss)
     return round_up(loss**2 / 2 if number <= _SMALL else rho(number) * _ROUND_UP)
 
 
 def log_moment_randomised_response(epsilon: float, order: float) -> float:
-    """Return the log moment of randomised response, which dominates pure privacy."""
+    """Return the log moment of randomised response."""
     if epsilon == 0.0:
         return 0.0
     if order * epsilon <= _LARGE:
@@ -337,7 +340,7 @@ def log_moment_randomised_response(epsilon: float, order: float) -> float:
 
 
 def pure_at_order(epsilon: Fraction, order: float) -> Fraction:
-    """Return the divergence of randomised response, which no epsilon-DP release exceeds."""
+    """Return the largest divergence of any epsilon-DP release."""
     bound = Fraction(order) * pure_rho(epsilon)
     moment = log_moment_randomised_response(float_up(epsilon), order)
     if math.isfinite(moment):

@@ -1,14 +1,13 @@
-"""From a privacy profile to the trade-off function of f-differential privacy.
+"""Trade-off functions of f-differential privacy from privacy profiles.
 
-A release is (epsilon, delta(epsilon))-private for every epsilon. Whoever tests which of two
-neighbours it came from with false-alarm rate ``alpha`` then misses with probability at least
+A test between two neighbours with false-alarm rate ``alpha`` misses with probability at least
 
     f(alpha) = sup over epsilon >= 0 of
         max(0, 1 - delta(epsilon) - e^epsilon alpha, e^-epsilon (1 - delta(epsilon) - alpha))
 
 (Dong, Roth and Su, 2022, Proposition 6). Upper bounds on delta at a few epsilons bound ``f`` from
-below. Bounding it from above takes the epsilons in between as well: delta is a convex function of
-``gamma = e^epsilon``, so lines through neighbouring points of its graph, extended, lie below it.
+below. Upper bounds on ``f`` need lines below the graph of delta, a convex function of
+``e^epsilon``.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ LARGEST_EPSILON = 500.0  # e^epsilon must stay a number
 
 
 def profile_grid(epsilon: Callable[[float], float]) -> Array:
-    """Return epsilons at which to follow a profile, given as epsilon at a delta."""
+    """Return epsilons that cover a profile."""
     last = epsilon(0.0)
     last = min(last if math.isfinite(last) else epsilon(_LAST_DELTA), LARGEST_EPSILON)
     return np.linspace(0.0, max(last, 1e-6), _N_EPSILONS)
 
 
 def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
-    """Bound a trade-off function from below: this is what the release guarantees.
+    """Bound a trade-off function from below: the guarantee.
 
-    `upper` bounds delta at `epsilons`, in nats; miss rates come out for false-alarm rates `alphas`.
+    `upper` bounds delta at `epsilons`, in nats. Returns miss rates at `alphas`.
     """
     found = _supremum(np.exp(epsilons), np.asarray(upper), alphas)
     return np.maximum(found - _ROUNDING, 0.0)
@@ -46,7 +45,7 @@ def trade_off_lower(epsilons: Array, upper: Array, alphas: Array) -> Array:
 def trade_off_upper(epsilons: Array, lower: Array, upper: Array, alphas: Array) -> Array:
     """Bound a trade-off function from above: some test does at least as well.
 
-    Delta is bounded at `epsilons`, increasing from 0; miss rates come out for false-alarm rates.
+    Delta is bounded at `epsilons`, increasing from 0. Returns miss rates at `alphas`.
     """
     gamma, low = np.exp(epsilons), np.asarray(lower)
     # Slopes of lines that stay below the graph to the right of each point, and to the left.

@@ -1,6 +1,6 @@
 """Privacy-loss distributions: dominating pairs, and two ways to compose them.
 
-A pair of one release says how its privacy loss is distributed. `inversion` inverts the transform of
-the composed loss along a contour; `grid` puts the losses on a grid and convolves. Both bound on
-either side what they leave out, and `composed_bounds` takes the tightest of what they prove.
+The pair of a release gives the distribution of its privacy loss. `inversion` inverts the transform
+of the composed loss along a contour; `grid` puts the losses on a grid and convolves. Both bound the
+parts that they omit, and `composed_bounds` combines the tightest results.
 """

@@ -1,11 +1,11 @@
-"""From events to dominating pairs in each direction, and bounds on their composition.
+"""Dominating pairs of events in each direction, and bounds on their composition.
 
-Closed forms where there are any; inversion of the transform for plans of many releases, whose
-losses are smooth; a grid of losses for few releases and for atoms. Each engine's interval holds, so
-their intersection does (``docs/proofs/certified_intervals.md``).
+Closed forms are used where they exist. Plans of many releases, whose losses are smooth, use
+inversion of the transform; few releases and atoms use a grid of losses. The interval of each engine
+is valid, and so is their intersection (``docs/proofs/certified_intervals.md``).
 
-A choice that is all of a plan costs what its dearest part does, and parts that reveal less than
-another one are left out. Beside other releases a choice has a pair of its own, see its card.
+A choice that is an entire plan costs as much as its most expensive part; parts that reveal less
+than another one are dropped. In a composition a choice has a single pair, see its card.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LARGEST_PROFILE_EPSILON = 1e5  # beyond this the profile of a single release is
 
 
 def engines(pairs: Pairs, mu: float) -> tuple[str, ...]:
-    """Name the engines for pairs and Gaussians of total shift mu, in the order to try them."""
+    """Return the engines in order of use."""
     releases = with_gaussian(pairs, mu)
     total = sum(count for _, count in pairs)
     if not pairs or (len(releases) == total == 1 and releases[0][0].profile(0.0) is not None):
@@ -53,7 +53,7 @@ def engines(pairs: Pairs, mu: float) -> tuple[str, ...]:
 
 
 def _order(pairs: Pairs) -> tuple[str, ...]:
-    """Name the engines that compose, in the order to try them."""
+    """Return the composing engines in order of use."""
     total = sum(count for _, count in pairs)
     atomic = all(pair.atomic for pair, _ in pairs)
     few = total <= (_FEW_ATOMS if atomic else _FEW)
@@ -63,9 +63,9 @@ def _order(pairs: Pairs) -> tuple[str, ...]:
 def epsilon_bounds(
     pairs: Pairs, mu: float, delta: float, rtol: float, floor: float = 0.0
 ) -> Interval:
-    """Bound the smallest epsilon of pairs and Gaussians of total shift mu, at a delta in (0, 1).
+    """Bound the smallest epsilon of pairs and Gaussians of shift mu, at delta in (0, 1).
 
-    The bounds are in nats. Nothing is refined once epsilon is known to be at most ``floor``.
+    In nats. Refinement stops once epsilon is at most ``floor``.
     """
     if not pairs:
         return named(gaussian_profile.epsilon_bounds(mu, delta), _CLOSED_FORM)
@@ -85,9 +85,9 @@ def epsilon_bounds(
 def delta_bounds(
     pairs: Pairs, mu: float, epsilon: float, rtol: float, floor: float = 0.0
 ) -> Interval:
-    """Bound the profile of pairs and Gaussians of total shift mu, at a finite epsilon in nats.
+    """Bound the profile of pairs and Gaussians of shift mu at an epsilon in nats.
 
-    Nothing is refined once delta is known to be at most ``floor``.
+    Refinement stops once delta is at most ``floor``.
     """
     if not pairs:
         return named(gaussian_profile.delta_bounds(mu, epsilon), _CLOSED_FORM)
@@ -109,7 +109,7 @@ def _is_exact(best: Proved) -> bool:
 
 
 def _epsilon_of_extremes(releases: Pairs, delta: float) -> Proved:
-    """Bound epsilon by the largest losses, or exactly where there is one release."""
+    """Bound epsilon by the largest losses; exact for one release."""
     failure, largest, variation = extremes(releases)
     if variation <= delta:
         return named((0.0, 0.0), _EXTREMES)
@@ -124,7 +124,7 @@ def _epsilon_of_extremes(releases: Pairs, delta: float) -> Proved:
 
 
 def _delta_of_extremes(releases: Pairs, epsilon: float) -> Proved:
-    """Bound delta by the largest losses, or exactly where there is one release."""
+    """Bound delta by the largest losses; exact for one release."""
     failure, largest, variation = extremes(releases)
     if epsilon >= largest:
         return named((failure * (1.0 - 1e-9), failure), _EXTREMES)
@@ -137,7 +137,7 @@ def _delta_of_extremes(releases: Pairs, epsilon: float) -> Proved:
 
 
 def _tried(engine: str, method: Callable[[], Interval], largest: float) -> Proved:
-    """Return what an engine proves: nothing, where its numbers leave the range of floats."""
+    """Return an engine's bounds, or trivial ones for numbers out of range."""
     nothing = named((0.0, largest), _EXTREMES)
     try:
         found = method()
@@ -147,7 +147,7 @@ def _tried(engine: str, method: Callable[[], Interval], largest: float) -> Prove
 
 
 def _invert_profile(profile: Callable[[float], Interval], delta: float) -> Interval:
-    """Bound the smallest epsilon from bounds on a profile, each by a search of its own."""
+    """Bound the smallest epsilon by two searches."""
     largest = _LARGEST_PROFILE_EPSILON
     (lower, _), (_, upper) = (
         find_crossing(lambda e, side=side: profile(e)[side] - delta, 1.0, largest, 1e-14)  # type: ignore[misc]
@@ -162,16 +162,16 @@ Counts = dict[Event, int]
 
 
 class Direction(NamedTuple):
-    """Pairs with their counts, and the total shift of the unsampled Gaussian releases."""
+    """Pairs with counts, and the total shift of unsampled Gaussians."""
 
     pairs: list[tuple[Pair, int]]
     mu: float
 
 
 class Plan(NamedTuple):
-    """The directions of a history, of which the worst counts.
+    """Directions of a history; the worst counts.
 
-    If ``attained``, pairs have their releases' largest divergences, so that lower bounds count.
+    If ``attained``, pairs have their releases' largest divergences, so lower bounds count.
     """
 
     directions: list[Direction]
@@ -179,13 +179,13 @@ class Plan(NamedTuple):
 
 
 def is_supported(event: Event, adjacency: Adjacency) -> bool:
-    """Tell whether dominating pairs are known for everything in an event."""
+    """Return whether all parts have dominating pairs."""
     cards = (analysis_of(leaf, adjacency) for leaf in leaf_counts(event))
     return all(card.mu() is not None or card.pairs() is not None for card in cards)
 
 
 def plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
-    """Return the dominating pairs of a supported history; None if nothing can be promised."""
+    """Return the dominating pairs of a history, or None."""
     directions, attained = [], True
     for choice in choices_of(counts, adjacency):
         plan = _plan_of(choice, adjacency)
@@ -199,7 +199,7 @@ def plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
 
 
 def _plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
-    """Return the dominating pairs of a history in which choices have pairs of their own."""
+    """Return the dominating pairs, with one per choice."""
     shifts: list[float] = []
     known: list[tuple[DominatingPairs, int]] = []
     attained = True
@@ -232,9 +232,9 @@ def _plan_of(counts: Mapping[Event, int], adjacency: Adjacency) -> Plan | None:
 
 
 def mu_of_all_rows(counts: Mapping[Event, int], adjacency: Adjacency) -> float:
-    """Return the Gaussian-DP parameter if every sample held all rows; inf if there is none.
+    """Return the Gaussian-DP parameter without sampling, or infinity.
 
-    Sampling only helps: it mixes divergences of the full release with those of equal laws.
+    Sampling only helps: it mixes divergences with those of equal laws.
     """
     shifts = []
     for leaf, count in counts.items():
@@ -248,9 +248,9 @@ def mu_of_all_rows(counts: Mapping[Event, int], adjacency: Adjacency) -> float:
 
 
 def choices_of(counts: Mapping[Event, int], adjacency: Adjacency) -> list[Counts]:
-    """Return what may have happened to one record, the worst of which counts.
+    """Return the possible events of one record; the worst counts.
 
-    One dict of leaves and their counts, or one for each part of a choice that is all there is.
+    One dict of leaves and counts, or one per part if a choice is the entire history.
     """
     alone = sum(counts.values()) == 1
     total: Counts = {}
@@ -272,7 +272,7 @@ def choices_of(counts: Mapping[Event, int], adjacency: Adjacency) -> list[Counts
 
 
 def _undominated(parts: list[Counts], adjacency: Adjacency) -> list[Counts]:
-    """Leave out parts that reveal no more than another one."""
+    """Drop parts that reveal no more than others."""
     kept: list[Counts] = []
     for part in parts:
         if any(_reveals_less(part, other, adjacency) for other in kept):
@@ -283,7 +283,7 @@ def _undominated(parts: list[Counts], adjacency: Adjacency) -> list[Counts]:
 
 
 def _reveals_less(one: Counts, other: Counts, adjacency: Adjacency) -> bool:
-    """Tell whether one part is clearly dominated by another one, or equal to it."""
+    """Return whether a part is clearly dominated by, or equal to, another."""
     square, pure, rest = _described(one, adjacency)
     other_square, other_pure, other_rest = _described(other, adjacency)
     # Pure guarantees in falling order: each is met by one at least as large.
@@ -296,7 +296,7 @@ def _reveals_less(one: Counts, other: Counts, adjacency: Adjacency) -> bool:
 
 
 def _described(part: Counts, adjacency: Adjacency) -> tuple[float, list[float], Counts]:
-    """Return the Gaussian releases' squared parameter, pure guarantees, and everything else."""
+    """Return squared Gaussian parameter, pure guarantees and other leaves."""
     square, pure, rest = 0.0, [], {}
     for leaf, count in part.items():
         card = analysis_of(leaf, adjacency)

@@ -1,4 +1,4 @@
-"""The moment generating function of a composition, and the tilt that suits a target."""
+"""The moment generating function of a composition, and its tilt for a target."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12  # relative error of the mass outside the moments, generously
 
 
 class ComposedLoss:
-    """The moments of composed losses with counts, and of Gaussian ones of total shift mu."""
+    """Moments of composed losses, and of Gaussian ones of shift mu."""
 
     def __init__(self, pairs: Sequence[tuple[Transformable, int]], mu: float = 0.0) -> None:
         self.pairs = list(pairs)
@@ -37,13 +37,13 @@ class ComposedLoss:
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach, and not much less."""
+        """A tilt near the largest one with moments in range."""
         return min((pair.largest_tilt for pair, _ in self.pairs), default=math.inf)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives at ``theta >= 0``.
+        """Estimate the log moment and two derivatives at ``theta >= 0``.
 
-        They are estimates; not finite where the moment overflows.
+        Not finite if the moment overflows.
         """
         square = self.mu * self.mu
         total = np.array([0.5 * theta * (theta + 1.0), theta + 0.5, 1.0]) * square
@@ -52,9 +52,9 @@ class ComposedLoss:
         return float(total[0]), float(total[1]), float(total[2])
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return ``Lambda(z)``, for a common real part, and bounds on the error.
+        """Return ``Lambda(z)``, for a common real part, and error bounds.
 
-        If infinite, the real part bounds the true one from above; the imaginary one says nothing.
+        If infinite, only the real part is meaningful: an upper bound.
         """
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         errors = 8.0 * UNIT_ROUNDOFF * np.abs(values)
@@ -73,13 +73,13 @@ class ComposedLoss:
         return values, np.where(unknown, math.inf, errors)
 
     def log_moment(self, theta: float) -> float:
-        """Bound ``Lambda`` at a positive argument from above; infinite where nothing is known."""
+        """Bound ``Lambda`` at a positive argument, perhaps infinite."""
         values, errors = self.log_transform(np.array([theta + 0j]))
         bound = float(values[0].real + errors[0])
         return bound if math.isfinite(bound) else math.inf
 
     def log_decay(self, theta: float, frequency: float) -> float:
-        """Bound the fall of the modulus at all frequencies from a given one on; at most 0."""
+        """Bound the fall of the modulus from a frequency on; at most 0."""
         parts = (count * pair.decay(theta, frequency) for pair, count in self.pairs)
         fall = math.fsum(parts) - 0.5 * (self.mu * frequency) ** 2
         return fall * (1.0 - 8.0 * UNIT_ROUNDOFF)
@@ -87,9 +87,9 @@ class ComposedLoss:
 
 @dataclass(frozen=True)
 class Saddle:
-    """Where to integrate: the tilt ``theta``, and what the composition looks like there.
+    """A tilt ``theta``, and the tilted loss's moments.
 
-    Moments are of the tilted loss; ``log_delta`` is the estimated profile at ``epsilon``.
+    ``log_delta`` is the estimated profile at ``epsilon``.
     """
 
     theta: float
@@ -100,7 +100,7 @@ class Saddle:
 
 
 def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
-    """Estimate the profile at the epsilon whose saddle point is ``theta``."""
+    """Estimate the profile at the epsilon with saddle point ``theta``."""
     moment, mean, variance = loss.cumulants(theta)
     if not (math.isfinite(moment) and math.isfinite(mean) and 0.0 < variance < math.inf):
         return None
@@ -115,9 +115,9 @@ def _describe(loss: ComposedLoss, theta: float) -> Saddle | None:
 def find_saddle(
     loss: ComposedLoss, *, log_delta: float | None = None, epsilon: float | None = None
 ) -> Saddle | None:
-    """Find the tilt that suits a target delta or a target epsilon, exactly one of which is given.
+    """Find the tilt for a target delta or epsilon.
 
-    None where moments overflow before the target is reached.
+    None if moments overflow first.
     """
     start = _describe(loss, 0.0)
     if start is None:
@@ -159,7 +159,7 @@ def find_saddle(
 
 
 def _following(theta: float, step: float, low: float, high: float) -> float:
-    """Return the next tilt to try: Newton's, if it is inside the bracket and not too far."""
+    """Return Newton's next tilt, inside the bracket."""
     following = min(max(theta + step, theta / 8.0), 8.0 * theta)
     margin = 0.01 * (high - low) if high < math.inf else 0.0
     if step != 0.0 and low + margin < following < high - margin:
@@ -175,10 +175,7 @@ _LARGE_EXPONENT, _LARGEST_EXPONENT = 500.0, 1e6
 
 
 class AtomsLoss:
-    """Losses with their probabilities, and that of an infinite loss.
-
-    Each probability may be off by ``doubt``, relative to itself.
-    """
+    """Losses with probabilities, each with a relative error of ``doubt``."""
 
     cut_mass = 0.0
 
@@ -190,11 +187,11 @@ class AtomsLoss:
         self.largest_tilt = _LARGEST_EXPONENT / max(self._size, 1e-300)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
+        """See `Transformable`."""
         return atoms_cumulants(self.losses, self.masses, theta)
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Transformable`."""
+        """See `Transformable`."""
         theta = float(z[0].real)
         scale = 0.0
         if theta * self._size > _LARGE_EXPONENT:
@@ -205,7 +202,7 @@ class AtomsLoss:
         return values + scale, errors + 4.0 * UNIT_ROUNDOFF * abs(scale)
 
     def _tilted(self, theta: float, scale: float) -> TiltedNodes:
-        """Tilt the list, divided by e^scale; losses may be off by some roundings of the largest."""
+        """Tilt the list, divided by e^scale."""
         exponents = theta * self.losses - scale
         weights, grown = self.masses * np.exp(exponents), self.masses * np.expm1(exponents)
         excess = float(np.sum(grown)) + (math.fsum(self.masses) - 1.0)
@@ -225,5 +222,5 @@ class AtomsLoss:
         )
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms come back to their full size."""
+        """Return 0, as atoms do not fall."""
         return 0.0

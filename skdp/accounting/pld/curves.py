@@ -1,8 +1,8 @@
-"""The whole profile of a composition at once, as an upper bound.
+"""An upper bound on the entire profile of a composition.
 
-Compositions are put on grids under a few tilts, each good for some range of delta. Every grid
-bounds the profile at all of its losses; the lower convex hull of all these points does too, as
-profiles are convex in ``e^epsilon``.
+Compositions are put on grids under a few tilts (exponential changes of measure), each good for some
+range of delta. Every grid bounds the profile at all of its losses. The lower convex hull of these
+points is also a bound, as profiles are convex in ``e^epsilon``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ROUNDING = 1e-9
 
 
 class ProfileCurve:
-    """An upper bound on a profile in both orders, linear in ``e^epsilon`` between vertices.
+    """Bound on a profile in both orders, linear in ``e^epsilon`` between vertices.
 
-    The epsilons of these ascend from 0 or more.
+    Their epsilons ascend from 0 or more.
     """
 
     def __init__(self, epsilons: Array, values: Array) -> None:
@@ -68,7 +68,7 @@ class ProfileCurve:
 
 @lru_cache(maxsize=64)
 def profile_curve(event: Event, adjacency: Adjacency) -> ProfileCurve:
-    """Bound the whole profile of an event that `PLDAccountant` supports."""
+    """Bound the entire profile of a supported event."""
     plan = plan_of(leaf_counts(event), adjacency)
     if plan is None:
         return ProfileCurve(np.zeros(0), np.zeros(0))
@@ -108,7 +108,7 @@ def _direction_curve(direction: Direction) -> ProfileCurve:
 
 
 def _level(pairs: Pairs, delta: float) -> tuple[Array, Array]:
-    """Compose under the tilt that suits a delta; return losses and bounds on the profile there."""
+    """Compose under a tilt; return losses and bounds there."""
     target = Target.at_delta(pairs, delta)
     step, _ = target.choose_step(target.first_step(_EXCESS))
     bounds = compose_both(target, step, below=False)
@@ -123,7 +123,7 @@ def _level(pairs: Pairs, delta: float) -> tuple[Array, Array]:
 
 
 def bounds_at_losses(loss: TiltedLoss) -> tuple[Array, Array]:
-    """Return the losses of a composed distribution, and bounds on the profile at each of them."""
+    """Return composed losses, and bounds on the profile there."""
     first, size = int(loss.indices[0]), int(loss.indices[-1] - loss.indices[0]) + 1
     weights = np.zeros(size)
     weights[loss.indices - first] = loss.weights

@@ -1,14 +1,7 @@
-"""Moment generating functions of Gaussian mixtures off the real axis, errors bounded.
+"""Moment generating functions of Gaussian mixtures off the real axis, with bounded errors.
 
-On the whole line the trapezoidal rule converges geometrically, on a part of it Gauss-Legendre
-panels do; both errors are bounded by the size of the integrand off the real line (Trefethen and
-Weideman, 2014, Theorem 5.1; Trefethen, 2008, Theorem 4.5). There, for ``M`` as in
-`mixtures`, ``|M(x + ia)| <= M(x)``; ``|arg M(x + ia)|`` is at most ``mu a`` and at most
-``mu a`` times the odds of the shifted component; and for ``mu a <= pi / 2``
-``|M(x + ia)| >= max(M(x) cos(mu a / 2), 1 - q)``.
-
-The integrands of `mixtures` are analytic near the real line, and the rules of `gaussian_rules`
-converge fast.
+The quadrature rules and their error bounds are those of section 3 of
+``docs/proofs/certified_intervals.md``.
 """
 
 from __future__ import annotations
@@ -41,9 +34,9 @@ _HEIGHTS = np.array([0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7,
 
 
 class Rule(NamedTuple):
-    """Points up to ``displacement``, logarithms of weights times the normal density, and an error.
+    """Points up to ``displacement``, log weights with the normal density, and an error.
 
-    The error is absolute, for an integrand whose modulus integrates to about one.
+    The error is absolute, for a modulus that integrates to about one.
     """
 
     points: Array
@@ -53,10 +46,9 @@ class Rule(NamedTuple):
 
 
 class Landscape(NamedTuple):
-    """Where a tilted density matters, from bounds on its logarithm on the cells of a coarse grid.
+    """Region where a tilted density matters, from bounds on coarse cells.
 
-    ``peaks`` are these bounds, ``left`` and ``right`` the cells' ends, ``low`` to ``high`` the
-    range outside which nothing matters.
+    ``peaks`` bound its logarithm on cells from ``left`` to ``right``; ``low`` to ``high`` matters.
     """
 
     left: Array
@@ -67,10 +59,9 @@ class Landscape(NamedTuple):
 
 
 def survey(mixture: Mixture, theta: float, frequency: float, digits: float) -> Landscape:
-    """Bound the tilted density from above, and find where it exceeds e^-digits.
+    """Bound the tilted density, and find where it exceeds e^-digits.
 
-    The cells go so far that it stays below that beyond them at any admissible distance from the
-    real line, where it has the factor ``e^(frequency |arg M|)``.
+    This includes its factor ``e^(frequency |arg M|)`` off the real line.
     """
     rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     reach = math.sqrt(2.0 * digits)
@@ -148,7 +139,7 @@ def _steepness(rate: float, mu: float, x: Array) -> Array:
 def panel_rule(
     mixture: Mixture, theta: float, frequency: float, digits: float, landscape: Landscape
 ) -> Rule | None:
-    """Return Gauss-Legendre panels on the range that matters, if not too many.
+    """Return Gauss-Legendre panels, if not too many.
 
     Their error is below about ``5 e^-digits``.
     """
@@ -180,7 +171,7 @@ def panel_rule(
 def _panel_errors(
     mixture: Mixture, theta: float, frequency: float, centres: Array, halves: Array, ellipse: float
 ) -> Array:
-    """Bound the error of each panel by the integrand's modulus on an ellipse around it."""
+    """Bound each panel's error by the modulus on an ellipse."""
     rate, mu = mixture.rate, mixture.mu
     reach = 0.5 * halves * (ellipse + 1.0 / ellipse)
     # Where the ellipse would come too near the zeros of M, the panel counts as too long.
@@ -217,7 +208,7 @@ _LARGEST_BLOCK = 4_000_000  # exponentials held at once
 
 
 def equidistant_sums(losses: Array, weights: Array, frequencies: Array) -> Complex:
-    """Sum ``weights (e^(i v losses) - 1)`` over equidistant frequencies by a product of matrices.
+    """Sum ``weights (e^(i v losses) - 1)`` over equidistant frequencies.
 
     With v = a + b, ``e^(iv) - 1`` is the product of both such terms, plus their sum.
     """
@@ -252,8 +243,8 @@ _LARGEST_SUMS = 400_000_000  # terms of one evaluation
 class TiltedNodes(NamedTuple):
     """A quadrature rule for the tilted loss of one release.
 
-    ``E[e^((theta + i u) L)] - 1`` is ``excess + sum(weights (e^(i u losses) - 1)) - i u drift``, up
-    to ``error`` (quadrature) plus ``rounding[0] + |u| rounding[1]``.
+    ``E[e^((theta + i u) L)] - 1`` is ``excess + sum(weights (e^(i u losses) - 1)) - i u drift``.
+    Errors are ``error`` for quadrature and ``rounding[0] + |u| rounding[1]``.
     """
 
     losses: Array
@@ -265,9 +256,9 @@ class TiltedNodes(NamedTuple):
 
 
 def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float) -> TiltedNodes:
-    """Return a quadrature rule that serves all frequencies up to the given one.
+    """Return a quadrature rule for all frequencies up to one.
 
-    Errors are below about ``e^-digits``; infinite where numbers overflow or rules are too long.
+    Errors are below about ``e^-digits``, or infinite.
     """
     digits += math.log(4.0 + 4.0 * theta + 2.0 * frequency)
     landscape = survey(mixture, theta, frequency, digits)
@@ -286,7 +277,7 @@ def tilted_nodes(mixture: Mixture, theta: float, frequency: float, digits: float
 
 
 def _tilt(mixture: Mixture, theta: float, rule: Rule) -> TiltedNodes:
-    """Weigh the losses at the nodes of a rule, and count what rounding does to their sums."""
+    """Weigh the losses at a rule's nodes, with rounding errors."""
     mu, x, power = mixture.mu, rule.points, 1.0 + theta
     weights = np.exp(rule.log_weights)
     branches, linear, constant, drift, ratio, steep = mixture.evaluate(theta, x, weights)
@@ -327,9 +318,9 @@ _UNKNOWN = TiltedNodes(np.zeros(1), np.ones(1), math.inf, 0.0, math.inf, (math.i
 
 
 def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.complex128], Array]:
-    """Evaluate log E[e^((theta + i u) L)], many u being equidistant, and bound the error.
+    """Return log E[e^((theta + i u) L)] at equidistant u, and error bounds.
 
-    If infinite, the real part bounds the true one from above; the imaginary one says nothing.
+    If infinite, only the real part is meaningful: an upper bound.
     """
     terms = len(frequencies) * len(nodes.losses)
     if not (math.isfinite(nodes.error + sum(nodes.rounding)) and terms <= _LARGEST_SUMS):
@@ -357,7 +348,7 @@ def transform(nodes: TiltedNodes, frequencies: Array) -> tuple[NDArray[np.comple
 def log_with_error(
     real: Array, imaginary: Array, error: Array
 ) -> tuple[NDArray[np.complex128], Array]:
-    """Return log(1 + u), and its error, for a number u known up to an error of its modulus."""
+    """Return log(1 + u) and its error, for a u with a bounded absolute error."""
     with np.errstate(over="ignore", invalid="ignore"):
         square = real * (2.0 + real) + imaginary**2
     modulus = np.hypot(1.0 + real, imaginary)
@@ -373,7 +364,7 @@ def log_with_error(
 
 
 class GaussianMixtureLoss:
-    """The transform of the loss of one release, its largest losses perhaps cut off."""
+    """Transform of a release's loss, perhaps without its largest losses."""
 
     failure = 0.0
 
@@ -382,18 +373,18 @@ class GaussianMixtureLoss:
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of the losses cut off."""
+        """See `Transformable`."""
         return self.mixture.cut_mass
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
+        """See `Transformable`."""
         if not self.mixture.rises or self.mixture.cut < math.inf:
             return math.inf
         return 12.0 / self.mixture.mu + 2.0
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment and its first two derivatives, estimated."""
+        """See `Transformable`."""
         nodes = tilted_nodes(self.mixture, theta, 0.0, _DIGITS)
         total = 1.0 + nodes.excess
         if not (0.0 < total < math.inf):
@@ -403,12 +394,12 @@ class GaussianMixtureLoss:
         return math.log1p(nodes.excess), mean, square - mean * mean
 
     def log_transform(self, z: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], Array]:
-        """Return the logarithm of the moments and bounds on its absolute error; see `Pair`."""
+        """See `Transformable`."""
         frequencies = z.imag
         reach = float(np.max(frequencies))
         nodes = tilted_nodes(self.mixture, float(z[0].real), reach, _DIGITS)
         return transform(nodes, frequencies)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
+        """See `Transformable`."""
         return log_decay(self.mixture, theta, frequency)

@@ -1,7 +1,7 @@
-"""Both bounds for one list of dominating pairs, on a grid as fine as its target needs.
+"""Lower and upper bounds for one list of dominating pairs, on a grid fine enough for a target.
 
-Where all losses are atoms at equal distances, that distance is the step and nothing is lost; where
-some are, the step divides it. Else both bounds err by the square of the step (section 8 of
+If all losses are atoms at equal distances, this distance is the step and the result is exact. If
+some are, the step divides it. Otherwise both bounds err by the square of the step (section 8 of
 ``docs/proofs/certified_intervals.md``).
 """
 
@@ -30,7 +30,7 @@ from skdp.accounting.pld.pairs.base import subdivision
 
 @dataclass(frozen=True)
 class Limits:
-    """What one question may cost, and what its answer aims at."""
+    """Limits on effort, and the accuracy of answers."""
 
     effort: float = 2.0**21  # Cells of releases and compositions on all grids that may be tried
     window: float = 2.0**19  # Cells of a composition, as estimated
@@ -61,7 +61,7 @@ LIMITS = Limits()
 
 
 class Target:
-    """A composition near one delta: how much of its tails matters, and the tilt that suits."""
+    """A composition near one delta, with a suitable tilt."""
 
     def __init__(self, pairs: Pairs, delta: float, tilt: float = 0.0) -> None:
         self.pairs, self.delta, self.tilt = pairs, delta, tilt
@@ -79,14 +79,14 @@ class Target:
 
     @classmethod
     def at_epsilon(cls, pairs: Pairs, epsilon: float, delta: float) -> Self:
-        """Return the target near an epsilon, where delta is thought to have some size."""
+        """Return the target near an epsilon with some delta."""
         target = cls(pairs, delta)
         target.tilt = target.estimate.tilt_for_epsilon(epsilon)
         return target
 
     @classmethod
     def estimated(cls, pairs: Pairs, epsilon: float) -> Self:
-        """Return the target near an epsilon: delta says how far tails matter, so descend to it."""
+        """Return the target near an epsilon; delta is found by descent."""
         guess, leap = 1e-3, LIMITS.leap
         for _ in range(LIMITS.descents):
             target = cls.at_epsilon(pairs, epsilon, guess)
@@ -102,32 +102,33 @@ class Target:
         return target
 
     def move(self, epsilon: float) -> bool:
-        """Take the tilt that suits an epsilon found, and tell whether it is another one."""
+        """Use the tilt for an epsilon; return whether it is new."""
         better, deviation = self.estimate.tilt_for_epsilon(epsilon), self.estimate.deviation
         moved = abs(better - self.tilt) * deviation > 0.5 + 0.1 * self.tilt * deviation
         self.tilt = better if moved else self.tilt
         return moved
 
     def tilt_on(self, step: float) -> float:
-        """Return the tilt, less where it would change too much from one loss to the next."""
+        """Return the tilt, limited per step."""
         return min(self.tilt, LIMITS.tilted_step / step)
 
     def neglected(self, step: float) -> Neglected:
-        """Return what a window may leave out."""
+        """Return the amounts that a window may omit."""
         log_tail = math.log(max(LIMITS.neglected * self.delta, LIMITS.smallest_tail))
         log_missing = math.log(LIMITS.missing)
         window = self.estimate.window(self.tilt_on(step), log_tail, log_missing)
         return Neglected(window, log_tail, log_missing)
 
     def cells(self, step: float) -> float:
-        """Return how many cells the releases and the composition have on a grid."""
+        """Return the number of cells on a grid."""
         spans = math.fsum(high - low for low, high in self.spans)
         return (spans + self.neglected(step).exponents.width) / step
 
     def first_step(self, share: float) -> float:
         """Return a step in nats that changes delta by about a share, at most a few percent.
 
-        Step h multiplies delta by some ``1 + n tilt^2 h^2 / 12``; below, by twice its inverse.
+        Step h multiplies delta by about ``1 + n tilt^2 h^2 / 12``; the lower bound, by twice its
+        inverse.
         """
         scale = math.sqrt(3.0 * min(share, 0.01) / self.count)
         step = scale / max(self.tilt, self.estimate.flat)
@@ -137,9 +138,9 @@ class Target:
         return step
 
     def choose_step(self, wanted: float, effort: float = math.inf) -> tuple[float, bool]:
-        """Choose a step near one that would do, which suits the atoms and is affordable.
+        """Return an affordable step that suits the atoms.
 
-        Return also whether no loss is moved at all, so that a finer grid would be no better.
+        Also return whether no loss is moved, so a finer grid is no better.
         """
         pairs, window = self.pairs, self.neglected(sys.float_info.min).exponents.width
         least = max(window / LIMITS.window, self.cells(1.0) / max(effort, 1.0))
@@ -158,12 +159,12 @@ class Target:
 
 
 def _part(lattice: float, step: float, least: float) -> float:
-    """Divide a lattice into steps of about one size, but none below the least."""
+    """Divide a lattice into steps of at least some size."""
     return lattice / max(1, min(math.ceil(lattice / step), math.floor(lattice / least)))
 
 
 def _common_lattice(lattices: list[float]) -> float:
-    """Return the largest distance of which all are multiples up to rounding, 0 if there is none."""
+    """Return the largest common divisor up to rounding, or 0."""
     for part in range(1, LIMITS.common + 1) if lattices else ():
         step = lattices[0] / part
         if all(subdivision(lattice, step) for lattice in lattices):
@@ -177,11 +178,10 @@ _LARGEST_EVENT = 1e6  # epsilon, up to which single releases are asked
 
 
 class Bounds(NamedTuple):
-    """A composition from above, whose indices count from ``origin``, and one from below.
+    """A composition for upper bounds, and one for lower bounds.
 
-    Those of the latter count from ``low_origin``, which is 0 where there are no atoms. ``error`` is
-    what rounding of the cells' masses may have moved the sum of losses by, and their probabilities
-    relative to themselves (section 8).
+    Their indices count from ``origin`` and ``low_origin`` (0 without atoms). ``error`` bounds
+    rounding of cell masses: absolute on losses, relative on probabilities (section 8).
     """
 
     upper: TiltedLoss
@@ -192,16 +192,16 @@ class Bounds(NamedTuple):
     error: float = 0.0
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Return a lower and an upper bound on delta at an epsilon in nats."""
+        """Return lower and upper bounds on delta at an epsilon."""
         return self.delta_from_below(epsilon), self.delta_from_above(epsilon)
 
     def delta_from_above(self, epsilon: float) -> float:
-        """Return an upper bound on delta at an epsilon in nats."""
+        """Return an upper bound on delta at an epsilon."""
         bound = self.upper.delta(epsilon - self.origin - self._slip(epsilon))
         return min(1.0, bound * math.exp(self.error))
 
     def delta_from_below(self, epsilon: float) -> float:
-        """Return a lower bound on delta at an epsilon in nats."""
+        """Return a lower bound on delta at an epsilon."""
         if self.lower is None:
             return self.failure
         bound = self.lower.delta_from_below(epsilon - self.low_origin + self._slip(epsilon))
@@ -215,9 +215,9 @@ class Bounds(NamedTuple):
 
 
 def extremes(pairs: Pairs) -> tuple[float, float, float]:
-    """Return the probability of an infinite loss, the largest finite loss, and the variation.
+    """Return infinite probability, largest finite loss and variation.
 
-    The last bounds delta at every epsilon: results agree unless those of some release differ.
+    The variation bounds delta at every epsilon.
     """
     infinite = math.fsum(count * math.log1p(-pair.failure) for pair, count in pairs)
     equal = math.fsum(count * log_rest(pair.variation) for pair, count in pairs)
@@ -229,9 +229,9 @@ def extremes(pairs: Pairs) -> tuple[float, float, float]:
 
 
 def epsilon_interval(pairs: Pairs, delta: float, rtol: float = 1e-3) -> tuple[float, float]:
-    """Bound epsilon for one list of dominating pairs at a delta in (0, 1), in nats.
+    """Bound epsilon of dominating pairs at a delta in (0, 1), in nats.
 
-    The grid is refined until the relative distance is ``rtol``, or effort is spent.
+    Refinement stops at ``rtol`` or with the effort.
     """
     failure, largest, variation = extremes(pairs)
     if variation <= delta:
@@ -264,9 +264,9 @@ def epsilon_interval(pairs: Pairs, delta: float, rtol: float = 1e-3) -> tuple[fl
 
 
 def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[float, float]:
-    """Bound delta for one list of dominating pairs at an epsilon >= 0 in nats.
+    """Bound delta of dominating pairs at an epsilon >= 0 in nats.
 
-    The grid is refined until the relative distance is ``rtol``, or effort is spent.
+    Refinement stops at ``rtol`` or with the effort.
     """
     failure, largest, variation = extremes(pairs)
     if epsilon >= largest:
@@ -299,9 +299,9 @@ def delta_interval(pairs: Pairs, epsilon: float, rtol: float = 1e-3) -> tuple[fl
 def find_crossing(
     excess: Callable[[float], float], start: float, largest: float, rtol: float
 ) -> tuple[float, float]:
-    """Return close epsilons >= 0 between which a falling excess turns from positive to negative.
+    """Return close epsilons >= 0 where a falling excess turns negative.
 
-    Both are 0 if it is nowhere positive; the upper one is infinite if it is so up to the largest.
+    Both are 0 if it never is positive; the upper one is infinite if it always is.
     """
 
     def exceeds(epsilon: float) -> bool:
@@ -318,9 +318,9 @@ def find_crossing(
 
 
 def event_delta(pairs: Pairs, epsilon: float) -> float:
-    """Bound delta from below by single releases, and by the event that some loss is so large.
+    """Bound delta from below by single releases, and by one large loss.
 
-    From the pairs that know their profile; see section 8 of the page.
+    Only known profiles count; see section 8 of the page.
     """
     step, known = _EVENT_STEP * epsilon, []
     for pair, count in pairs:
@@ -336,9 +336,9 @@ def event_delta(pairs: Pairs, epsilon: float) -> float:
 
 
 def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
-    """Compose dominating pairs on one grid, once dominating and once, if asked, dominated.
+    """Compose pairs on a grid for upper and, if ``below``, lower bounds.
 
-    The bounds are valid whatever the target and the step in nats.
+    They are valid for any target and step.
     """
     pairs, tail, tilt, neglected = (
         target.pairs,
@@ -372,7 +372,7 @@ def compose_both(target: Target, step: float, below: bool = True) -> Bounds:
 
 
 def _solve(bounds: Bounds, delta: float) -> tuple[float, float]:
-    """Return epsilons on either side of where delta is met, each with a proof."""
+    """Return proved epsilons on either side of the target."""
     loss = bounds.upper
 
     def excess(value: float) -> float:

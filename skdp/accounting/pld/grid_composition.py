@@ -1,15 +1,15 @@
-"""Composition of discrete privacy-loss distributions by Fourier transform, from both sides.
+"""Composition of discrete privacy-loss distributions by Fourier transform, with bounds.
 
-A distribution is kept exponentially tilted: weight ``t_k`` proportional to ``e^(theta l_k)`` times
-the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum to the
-epsilon of interest, where the composed weights are then large and the rounding error of the
-transform, uniform over the grid, is relatively small.
+A distribution is stored with a tilt ``theta``. Weights are proportional to ``e^(theta l_k)`` times
+the probability under P of loss ``l_k = k * step``. Tilting moves the mean of the sum to the epsilon
+of interest, where the rounding error of the transform is then relatively small.
 
-From above, everything neglected is bounded and added: losses above the window count as infinite,
-the tilted weight below it counts with the largest factor it could have in delta, and each cell is
-raised by a bound on the rounding error. From below each weight is lowered by it, and weight that
-the window misses is dropped; but it is not gone: the transform is periodic, so it reappears inside,
-and is subtracted where it weighs most (section 8 of ``docs/proofs/certified_intervals.md``).
+For upper bounds, losses above the window count as infinite. Tilted weight below it counts with the
+largest factor that it could have in delta. Each cell is raised by a bound on the rounding error.
+
+For lower bounds, each weight is lowered by this error, and weight outside the window is dropped.
+The periodic transform puts this weight back into the window, so it is subtracted where it weighs
+most (section 8 of ``docs/proofs/certified_intervals.md``).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _MASS_ERROR = 1e-13  # relative error of a probability, generously
 class TiltedLoss:
     """A privacy-loss distribution, tilted; the indices ascend.
 
-    The probability under P of loss ``indices[j] * step`` is at most, or from below at least,
-    ``weights[j] * exp(log_moment - tilt * indices[j] * step)``, that of an infinite loss
-    ``infinite``. Weight of up to ``missing`` may lack, or be too much, wherever it hurts most.
+    Loss ``l = indices[j] * step`` has a probability under P of at most (lower bounds: at least)
+    ``weights[j] * exp(log_moment - tilt * l)``, an infinite loss ``infinite``. A weight of up to
+    ``missing`` may be absent or extra, wherever it is worst.
     """
 
     indices: Indices
@@ -67,7 +67,7 @@ class TiltedLoss:
         return self.log_moment + top + math.log(total)
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound on the divergence at an epsilon in nats, of one from above."""
+        """Return an upper bound on the divergence."""
         peak = largest_contribution(self.tilt)
         # The second is Chernoff's bound, which needs no more than the moment.
         total = min(self._excess(epsilon) + self.missing * peak, (1.0 + self.missing) * peak)
@@ -75,7 +75,7 @@ class TiltedLoss:
         return min(1.0, self.infinite + max(value, sys.float_info.min))
 
     def delta_from_below(self, epsilon: float) -> float:
-        """Return a lower bound on the divergence at an epsilon in nats, of one from below."""
+        """Return a lower bound on the divergence."""
         # No product below the smallest normal float has its digits.
         total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt) - _TINY
         value = self._value(total, epsilon, -1.0)
@@ -99,7 +99,7 @@ class TiltedLoss:
 
 
 def largest_contribution(tilt: float) -> float:
-    """Return the largest value of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``, for a tilt >= 0.
+    """Return the maximum of ``e^(-tilt u) (1 - e^-u)`` over ``u >= 0``.
 
     A unit of tilted weight adds no more to delta.
     """
@@ -117,7 +117,7 @@ def _normalised(
     tilt: float,
     missing: float = 0.0,
 ) -> TiltedLoss:
-    """Make the weights sum to one; the missing weight, relative to them, can only shrink."""
+    """Make the weights sum to one; missing weight can only shrink."""
     total = float(np.sum(weights))
     log_moment += math.log(total) + 16.0 * UNIT_ROUNDOFF
     missing = min(1.0, max(missing * max(1.0, 1.0 / total), _TINY))
@@ -127,10 +127,7 @@ def _normalised(
 def tilt_masses(
     indices: Indices, masses: Array, infinite: float, step: float, tilt: float
 ) -> TiltedLoss:
-    """Tilt a one-release distribution, allowing for the rounding errors of its masses.
-
-    Indices are losses in units of ``step``, masses their probabilities under P.
-    """
+    """Tilt masses under P of losses in units of ``step``, with allowance for rounding."""
     kept = masses > 0.0
     indices, masses = indices[kept], masses[kept]
     exponents = tilt * step * indices + np.log(masses)
@@ -141,7 +138,7 @@ def tilt_masses(
 
 
 def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -> TiltedLoss | None:
-    """Tilt a dominated distribution so that its errors lower it; None if there is no mass."""
+    """Tilt a dominated distribution, rounded down, or return None."""
     if not np.any(masses > 0.0):
         return None
     loss = tilt_masses(indices, masses, 0.0, step, tilt)
@@ -151,10 +148,10 @@ def tilt_from_below(indices: Indices, masses: Array, step: float, tilt: float) -
 
 
 class Neglected(NamedTuple):
-    """What a window may leave out: exponents that bound it, and logarithms of how much.
+    """Exponents for a window, and logarithms of allowed omissions.
 
-    ``log_infinite`` is of the probability under P above it, ``log_alias`` of the tilted weight on
-    either side. Any positive exponents are valid; good ones make the window short.
+    ``log_infinite`` is for P's probability above it, ``log_alias`` for tilted weight on either
+    side. Any positive exponents are valid.
     """
 
     exponents: WindowEstimate
@@ -167,7 +164,7 @@ Parts = Sequence[tuple[TiltedLoss, int]]
 
 
 def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
-    """Convolve distributions of equal step and tilt, each a number of times, from above."""
+    """Convolve distributions of equal step and tilt, for upper bounds."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     log_moment = math.fsum(count * loss.log_moment for loss, count in parts)
     log_kept = math.fsum(count * log_rest(loss.infinite) for loss, count in parts)
@@ -185,9 +182,9 @@ def compose(parts: Parts, neglected: Neglected) -> TiltedLoss:
 
 
 def compose_from_below(parts: Parts, failure: float, neglected: Neglected) -> TiltedLoss | None:
-    """Convolve dominated distributions; None if losses are out of reach of integers.
+    """Convolve dominated distributions, or return None.
 
-    ``failure`` is a lower bound on the probability of an infinite loss.
+    ``failure`` bounds the infinite probability from below.
     """
     window = place_window(parts, neglected)
     if window is None:
@@ -206,9 +203,9 @@ def compose_from_below(parts: Parts, failure: float, neglected: Neglected) -> Ti
 
 
 class Window(NamedTuple):
-    """Indices ``first`` to ``first + size - 1``, and bounds on what lies outside.
+    """Indices ``first`` to ``first + size - 1``, and bounds on the rest.
 
-    ``above`` bounds the probability under P above the window, ``below`` the tilted one below it.
+    ``above`` is for P's probability above, ``below`` for the tilted one below.
     """
 
     first: int
@@ -218,10 +215,7 @@ class Window(NamedTuple):
 
 
 def place_window(parts: Parts, neglected: Neglected) -> Window | None:
-    """Place the window of a composition by Chernoff bounds on the parts' own moments.
-
-    None if it is out of reach of integers.
-    """
+    """Place a window by Chernoff bounds, or return None."""
     exponents, log_infinite, log_alias, largest_size = neglected
     step, tilt = parts[0][0].step, parts[0][0].tilt
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
@@ -259,7 +253,7 @@ def place_window(parts: Parts, neglected: Neglected) -> Window | None:
 
 
 def _outside(parts: Parts, exponents: WindowEstimate, window: Window) -> float:
-    """Bound the tilted weight of a composition on either side of a window."""
+    """Bound the tilted weight on either side of a window."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     tilted = math.fsum(count * loss.log_moment for loss, count in parts)
     smallest, largest = _extreme_indices(parts)
@@ -289,11 +283,10 @@ def _extreme_indices(parts: Parts) -> tuple[int, int]:
 
 
 def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tuple[Array, float]:
-    """Add the rounding error to the weights, or, for the largest losses, to the infinite one.
+    """Add the rounding error to the weights or, for the largest losses, to the infinite one.
 
-    There, true weights are soon far below the error, and a floor of errors would look like a heavy
-    tail to the next convolution. Weights lost in the error are dropped and count as infinite too,
-    as long as ``allowance`` lasts.
+    There a floor of errors would look like a heavy tail. Weights below the error are dropped and
+    also count as infinite, as long as ``allowance`` lasts.
     """
     lost = np.cumsum((3.0 * error * scale)[::-1])[::-1]
     top = lost <= allowance
@@ -304,15 +297,13 @@ def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tupl
 
 
 def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
-    """Return the convolved weights on the window, and a bound on the rounding error of each.
+    """Return the convolved weights on the window, and their rounding error.
 
-    The heaviest weight ``a`` of each part is put at index 0, where its transform is the constant
-    ``a``, and only the rest, of total weight ``r``, is transformed. A value of a transform is a sum
-    over the inputs with about ``log2(size)`` rounded operations on every path, so its error is at
-    most ``eta r``. The product's error is at most the difference of the products of the moduli with
-    and without these errors, and the inverse transform adds ``eta`` times the sum of the moduli.
-    The atom of the result at the sum of the heaviest losses is split off in the same way. So where
-    most releases reveal nothing, errors scale with the few that do.
+    The heaviest weight of each part is put at index 0, and only the rest, of total weight ``r``,
+    has a rounding error: at most ``eta r`` per value of its transform. The product's error is
+    bounded by moduli with and without these errors; the inverse adds ``eta`` times their sum. The
+    heaviest atom of the result is also split off. Errors therefore scale with the releases that
+    reveal something.
     """
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     log_atom, shift = 0.0, 0

@@ -1,7 +1,7 @@
-"""Where to look: saddle-point estimates of a composed privacy loss.
+"""Saddle-point estimates of a composed privacy loss.
 
-Nothing here is a bound. The estimates choose the tilt, the grid and the windows of the rigorous
-composition, which is valid whatever they are.
+They are not bounds. They choose the tilt, the grid and the windows of the rigorous composition,
+which is valid for any choice.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ Pairs = Sequence[tuple[Pair, int]]
 
 
 def atoms_cumulants(losses: Array, masses: Array, tilt: float) -> tuple[float, float, float]:
-    """Return log E[e^(tilt L)] of a list of losses in nats, and its first two derivatives.
-
-    The masses are probabilities under P.
-    """
+    """Return log E[e^(tilt L)] in nats, and two derivatives."""
     kept = masses > 0.0
     return _cumulants(losses[kept], np.log(masses[kept]), tilt)
 
@@ -43,10 +40,10 @@ def _cumulants(losses: Array, log_masses: Array, tilt: float) -> tuple[float, fl
 
 
 class WindowEstimate(NamedTuple):
-    """Exponents of Chernoff bounds that place a window: any positive values make valid ones.
+    """Exponents of Chernoff bounds for a window; positive ones are valid.
 
-    ``plain`` is for P's upper tail; ``above`` and ``below`` are distances from the tilt, for the
-    tilted upper and lower tails. ``width`` is the estimated width of the window, in nats.
+    ``plain`` is for P's upper tail; ``above`` and ``below`` are distances from the tilt. ``width``
+    is the estimated width in nats.
     """
 
     plain: float
@@ -56,9 +53,9 @@ class WindowEstimate(NamedTuple):
 
 
 class LossEstimate:
-    """Cumulants of a composed privacy loss under P, from coarse lists of losses.
+    """Cumulants of a composed loss under P, from coarse lists.
 
-    A probability of ``tail`` may be ignored in each release.
+    Each release may lack a probability of ``tail``.
     """
 
     def __init__(self, pairs: Pairs, tail: float) -> None:
@@ -75,7 +72,7 @@ class LossEstimate:
         return 1.0 / max(self.deviation, _SMALLEST)
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
-        """Return the log moment of order ``tilt``, the mean and the variance of the tilted loss."""
+        """Return log moment, mean and variance of the tilted loss."""
         k = mean = variance = 0.0
         for losses, log_masses, count in self._parts:
             part = _cumulants(losses, log_masses, tilt)
@@ -95,23 +92,23 @@ class LossEstimate:
         return total
 
     def log_delta(self, tilt: float) -> tuple[float, float]:
-        """Estimate log delta at the epsilon whose saddle point is ``tilt``, and return both."""
+        """Return estimates of log delta and epsilon for the saddle point ``tilt``."""
         k, mean, variance = self.cumulants(tilt)
         s = math.sqrt(0.5 * variance)
         factor = 0.5 * float(erfcx(tilt * s) - erfcx((tilt + 1.0) * s))
         return k - tilt * mean + math.log(max(factor, 1e-300)), mean
 
     def tilt_for_delta(self, delta: float) -> float:
-        """Return the tilt whose epsilon has about the given delta, 0 if that is below the mean."""
+        """Return the tilt for about a delta; 0 if below the mean."""
         target = math.log(delta)
         return self._bisect(lambda tilt: self.log_delta(tilt)[0] > target)
 
     def tilt_for_epsilon(self, epsilon: float) -> float:
-        """Return the tilt that moves the mean to ``epsilon``, 0 if it is there or above."""
+        """Return the tilt with mean ``epsilon``; 0 if at or above it."""
         return self._bisect(lambda tilt: self.cumulants(tilt)[1] < epsilon)
 
     def _bisect(self, too_small: Callable[[float], bool]) -> float:
-        """Find where a predicate of the tilt turns false; finely: heavy tails turn suddenly."""
+        """Find finely where a predicate turns false, as heavy tails turn suddenly."""
         if not too_small(0.0):
             return 0.0
         low, high = 0.0, self.flat
@@ -134,9 +131,9 @@ class LossEstimate:
         return 0.5 * (low + high)
 
     def window(self, tilt: float, log_infinite: float, log_alias: float) -> WindowEstimate:
-        """Estimate where a window must lie that leaves out little.
+        """Estimate the place of a window that omits little.
 
-        Logarithms are given: of P's probability above it, and of the tilted one on either side.
+        Arguments are logs of P's probability above, and of tilted ones on either side.
         """
         k, _, variance = self.cumulants(tilt)
         # With a heavy tail the best exponents are far below those of a Gaussian, hence the range.

@@ -3,25 +3,12 @@
 Let L be the composed loss and ``Lambda(z) = log E[e^(z L)]``, which adds up over releases. For any
 ``theta > 0``
 
-    delta(epsilon) = (1 / 2 pi i) int e^(Lambda(z) - z epsilon) / (z (z + 1)) dz,  Re z = theta,
+    delta(epsilon) = (1 / 2 pi i) int e^(Lambda(z) - z epsilon) / (z (z + 1)) dz,  Re z = theta.
 
-and the trapezoidal rule with frequencies ``2 pi k / B`` gives exactly the sum of
-``e^(theta m B) delta(epsilon + m B)`` over all integers m: the profile and aliases, which are
-positive and which Chernoff bounds at other exponents limit. Nothing is put on a grid of losses, so
-nothing depends on how many releases there are.
-
-What is left to bound is the sum beyond the last frequency. The kernel ``1 / (z (z + 1))`` falls
-too slowly for that, because ``(1 - e^-x)_+`` has a kink. It is therefore smoothed: composing with
-one more Gaussian release of tiny shift ``eta`` multiplies it by ``e^(eta^2 z (z + 1) / 2)`` and can
-only raise the profile. By how much is the mean of a function of ``x = L - epsilon``, the Gaussian
-profile at ``|x|`` times ``e^-max(x, 0)``, which is at most ``eta phi(x / eta) e^(-x/2)`` (write the
-normalised Black-Scholes value as an integral over volatility, drop ``e^(-s^2/8)``). The transform
-of that, ``eta^2 e^(eta^2 (z + 1/2)^2 / 2)``, falls as fast; subtracting it gives the lower bound.
-The gap is about ``eta^2`` times the density of L at epsilon.
-
-Beyond the last frequency the smoothing's own decay, and what is known of the releases'
-(Theorem 4), bound the sum. Errors of the transforms are carried along. Theorems are those of
-``docs/proofs/certified_intervals.md``.
+A trapezoidal rule evaluates the integral after smoothing by a Gaussian release of tiny shift
+``eta``. Aliases, smoothing and the sum beyond the last frequency are bounded (Theorems 1 and 4,
+Lemma 2 of ``docs/proofs/certified_intervals.md``). The error does not depend on the number of
+releases.
 """
 
 from __future__ import annotations
@@ -47,9 +34,9 @@ _SMALLEST = 1e-300  # upper bounds on delta are at least this
 
 
 class Inversion:
-    """The sum over frequencies for one tilt, ready to be evaluated at any epsilon near it.
+    """Sum over frequencies for one tilt, for nearby epsilons.
 
-    ``eta`` is the smoothing's width, ``log_neglected`` for aliases and tail (Theorem 1, Lemma 2).
+    ``eta`` is the smoothing, ``log_neglected`` for aliases and tail (Theorem 1, Lemma 2).
     """
 
     def __init__(
@@ -102,7 +89,7 @@ class Inversion:
         self._log_step = math.log(step / math.pi)
 
     def _choose_period(self, log_target: float) -> float:
-        """Make the period so long that aliases stay below the target at the saddle's epsilon."""
+        """Return a period with small aliases."""
         saddle = self._saddle
         depth = saddle.log_moment - saddle.theta * saddle.epsilon - log_target
         # For a normal loss the best exponents are this far from the tilt.
@@ -127,7 +114,7 @@ class Inversion:
         return period
 
     def _choose_end(self, log_fall: float) -> tuple[float, float]:
-        """Find a frequency beyond which the sum is negligible; return the log of the fall too."""
+        """Return a last frequency, and the log of the fall there."""
         saddle, eta = self._saddle, self.eta
         log_fall = max(log_fall, 5.0)
         largest = math.sqrt(2.0 * log_fall) / eta
@@ -141,7 +128,7 @@ class Inversion:
             frequency = min(frequency * min(max(1.05 * growth, 1.1), 4.0), largest)
 
     def sums(self, epsilon: float) -> tuple[float, float, float]:
-        """Return the smoothed profile, its slope and the bump, all over ``scale(epsilon)``."""
+        """Return smoothed profile, slope and bump over ``scale(epsilon)``."""
         angles = self._phases - self._frequencies * epsilon
         cosines = self._amplitudes * np.cos(angles)
         sines = self._amplitudes * np.sin(angles)
@@ -153,11 +140,11 @@ class Inversion:
         return value, slope, float(np.sum(cosines))
 
     def log_scale(self, epsilon: float) -> float:
-        """Return the logarithm of what `sums` are to be multiplied by."""
+        """Return the logarithm of the factor for `sums`."""
         return self._log_step + self._log_scale - self.theta * epsilon
 
     def delta_bounds(self, epsilon: float) -> tuple[float, float]:
-        """Bound the profile at an epsilon in nats, at least 0, on both sides; not clipped."""
+        """Bound the profile at ``epsilon >= 0`` in nats, not clipped."""
         value, _, bump = self.sums(epsilon)
         scale = math.exp(min(self.log_scale(epsilon), _LOG_LARGE))
         size = abs(self._log_scale) + abs(self.theta * epsilon) + 4.0
@@ -172,13 +159,13 @@ class Inversion:
         )
 
     def _tail(self, epsilon: float) -> float:
-        """Bound the terms beyond the last frequency, of the profile and of the bump."""
+        """Bound the terms beyond the last frequency."""
         size = 1.0 / self._last + self._excess * _HALF_WIDTH / self.eta
         exponent = self._log_scale + self._scale_error - self.theta * epsilon + self._log_tail
         return math.exp(min(exponent, _LOG_LARGE)) * size / math.pi
 
     def _alias(self, epsilon: float) -> float:
-        """Bound the aliases by Chernoff bounds at a larger and at a smaller exponent."""
+        """Bound the aliases by two Chernoff bounds."""
         total = 0.0
         for other, moment in self._aliases:
             distance = abs(other - self.theta) * self._period

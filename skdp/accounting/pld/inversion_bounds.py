@@ -1,4 +1,4 @@
-"""Two-sided bounds on epsilon and delta by inversion, with as much smoothing as they allow."""
+"""Lower and upper bounds on epsilon and delta by inversion, with suitable smoothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SMALLEST_SLOPE = 1e-300
 
 
 class Effort:
-    """Counts what has been tried: the same on every machine, so that answers are too."""
+    """Counter of trials, the same on every machine."""
 
     def __init__(self) -> None:
         self._left = _EFFORT
@@ -43,16 +43,16 @@ class Effort:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing more is to be tried."""
+        """Whether no more trials are allowed."""
         return self._left <= 0.0
 
 
 def invert_delta(
     pairs: Pairs, mu: float, epsilon: float, rtol: float, known: float = 1.0
 ) -> Interval:
-    """Bound the profile of pairs and Gaussians of total shift mu at one epsilon, in nats.
+    """Bound the profile of pairs and Gaussians of shift mu at an epsilon in nats.
 
-    The lower bound is 0 and the upper one ``known`` where the method does not apply.
+    By 0 and ``known`` if the method does not apply.
     """
     effort = Effort()
 
@@ -69,9 +69,9 @@ def invert_delta(
 
 
 def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interval:
-    """Bound the smallest epsilon of pairs and Gaussians of total shift mu at a delta above 0.
+    """Bound the smallest epsilon, in nats, at a positive delta.
 
-    In nats; 0 and infinity where the method does not apply.
+    By 0 and infinity if the method does not apply.
     """
     effort, best = Effort(), Proved((0.0, math.inf), ("", ""))
 
@@ -88,7 +88,7 @@ def invert_epsilon(pairs: Pairs, mu: float, delta: float, rtol: float) -> Interv
 def _on_both_sides(
     pairs: Pairs, mu: float, tail: float, solve: Callable[[ComposedLoss], Interval]
 ) -> Interval:
-    """Bound a composition from above by larger losses, and from below by smaller ones."""
+    """Bound a composition by larger losses, and by smaller ones."""
     # Rare losses may be cut off: else the moments of a Gaussian mixture may be governed by values
     # that are never seen.
     share = tail / sum(count for _, count in pairs)
@@ -104,9 +104,9 @@ def _on_both_sides(
 
 
 def meet_proved(pairs: Pairs, known: Interval, found: Interval) -> Proved:
-    """Return what two bounds prove; of pairs that only dominate, they need not meet.
+    """Return the intersection of two bounds, perhaps disjoint for listed losses.
 
-    Probabilities of listed losses, rounded up, may be more than one in all, so no law has them.
+    Their probabilities are rounded up and may exceed one in total.
     """
     if any(isinstance(pair, ListedPair) for pair, _ in pairs):
         most = min(known[1], found[1])
@@ -117,14 +117,14 @@ def meet_proved(pairs: Pairs, known: Interval, found: Interval) -> Proved:
 
 
 def with_gaussian(pairs: Pairs, mu: float) -> Pairs:
-    """Return the pairs, and that of unsampled Gaussian releases of total shift mu."""
+    """Return the pairs with the unsampled Gaussian one."""
     if mu <= 0.0:
         return list(pairs)
     return [*pairs, (gaussian_pair("gaussian", 1.0, mu), 1)]
 
 
 def bound_delta(loss: ComposedLoss, epsilon: float, rtol: float, effort: Effort) -> Interval:
-    """Bound the profile of finite losses, and of those outside, at an epsilon in nats."""
+    """Bound the profile of all losses at an epsilon in nats."""
     best = (0.0, 1.0)
     saddle = find_saddle(loss, epsilon=epsilon)
     if saddle is None:
@@ -188,7 +188,7 @@ def _epsilon(
 def _prepare(
     loss: ComposedLoss, at: Saddle, eta: float, log_neglected: float, effort: Effort
 ) -> Inversion | None:
-    """Smooth less than necessary where that costs nothing; None where it costs too much."""
+    """Smooth little if cheap; None if too expensive."""
     counts = [_MANY] * len(_SHARES) + [LARGEST_COUNT]
     for share, count in zip((*_SHARES, _SHARES[-1]), counts, strict=True):
         if effort.is_spent:
@@ -201,7 +201,7 @@ def _prepare(
 
 
 def _solve(inversion: Inversion, epsilon: float, delta: float, inner: float) -> Interval | None:
-    """Find epsilons at which the bounds on delta prove that they bound the right one."""
+    """Find epsilons that are proved bounds."""
     log_inner = math.log(inner)
     slope = -inversion.theta
     for _ in range(_NEWTON_STEPS):
@@ -227,7 +227,7 @@ def _solve(inversion: Inversion, epsilon: float, delta: float, inner: float) -> 
 def _shift(
     inversion: Inversion, epsilon: float, delta: float, slope: float, *, upward: bool
 ) -> float:
-    """Move epsilon until the bound on delta is on the safe side of the target."""
+    """Move epsilon to the safe side of the target."""
     shift = 0.0
     slope = min(slope, -_SMALLEST_SLOPE)
     for attempt in range(_SHIFTS):

@@ -1,4 +1,4 @@
-"""The mixtures behind sampled Gaussian pairs, and how fast their transforms fall.
+"""The mixtures behind sampled Gaussian pairs, and the decay of their transforms.
 
 Let ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and ``w = 1 + z``. With x standard normal, the pairs of
 `pairs.gaussian` have the moments ``E_P[e^(z L)]``
@@ -7,20 +7,9 @@ Let ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and ``w = 1 + z``. With x standard no
 - `PoissonReplacementMixture`: E[M(x)^w M(-x)^(-z)];
 - `UniformReplacementMixture`: 1 + E[(M^w + M^(-z) - M - 1) 1(x > mu/2)].
 
-Since ``E[M] = 1``, a multiple of ``M - 1`` may be subtracted from each integrand, after which it is
-of second order in the loss; so ``E_P[e^(z L)] - 1`` comes out with an error that is small against
-the *loss* of one release, and the moments of 10^10 releases are as accurate as those of one.
-
-``E[e^((theta + i v) L)]`` is an integral over the real line of a function that is analytic near it,
-and may be taken along ``x + i b(x)`` instead. There the integrand's modulus carries the factor
-``e^(-v Im L)``, and with ``b`` of the sign of the loss's slope the loss has ``Im L >= 0``. So the
-integral of the modulus bounds the transform at ``v``, and at all larger frequencies too.
-
-That integral is bounded, not estimated. The contour is piecewise linear, and real outside a finite
-range. On each of its cells the logarithms of the tilted density and of the change of the modulus
-differ from their chords by at most ``h^2 / 8`` times a bound on their second derivatives, which
-follow from those of ``log M``: ``mu^2 p (1 - p)`` and ``mu^3 p (1 - p) (1 - 2 p)``, with ``p`` the
-shifted component's (complex) share of M.
+A multiple of ``M - 1`` is subtracted from each integrand, so errors are small against the *loss* of
+one release. The decay is bounded by an integral along a contour ``x + i b(x)``. Proofs: sections 3
+and 4 of ``docs/proofs/certified_intervals.md``.
 """
 
 from __future__ import annotations
@@ -40,11 +29,11 @@ Term = tuple[float, float]  # the sign s and the power e of a factor M(s x)^e
 
 
 class Integrand(NamedTuple):
-    """What the moments integrate, at the nodes of a rule, on one or two branches.
+    """Integrand of the moments at the nodes of a rule, on one or two branches.
 
-    Each branch has its losses, the logarithm of the tilt, and bounds on the order and the size of
-    that logarithm. ``linear`` is what is subtracted, ``constant`` and ``drift`` what that leaves;
-    ``ratio`` bounds M - 1, ``steep`` the slope of log M.
+    Branches have losses, the logarithm of the tilt, and bounds on its order and size. ``linear`` is
+    subtracted, ``constant`` and ``drift`` remain; ``ratio`` bounds M - 1, ``steep`` the slope of
+    log M.
     """
 
     branches: list[tuple[Array, Array, float, Array]]
@@ -57,9 +46,9 @@ class Integrand(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture(ABC):
-    """A sampled Gaussian pair with rate in (0, 1), its losses cut off where x exceeds ``cut``.
+    """A sampled Gaussian pair with rate in (0, 1), cut where x exceeds ``cut``.
 
-    Those of an addition are bounded and never cut; the symmetric pairs are cut on both sides.
+    Additions are never cut; symmetric pairs are cut on both sides.
     """
 
     rate: float
@@ -73,39 +62,39 @@ class Mixture(ABC):
 
     @abstractmethod
     def products(self, theta: float) -> list[list[Term]]:
-        """Return what the density is multiplied by: a sum of products of powers of M."""
+        """Return the density's factor: a sum of products of powers of M."""
 
     @abstractmethod
     def evaluate(self, theta: float, x: Array, weights: Array) -> Integrand:
         """Evaluate the integrand."""
 
     def top(self, theta: float) -> float:
-        """Return a point beyond which the tilted density falls as a standard normal one does."""
+        """Return a point beyond which the tilted density falls like a normal one."""
         return self.mu * (1.0 + theta)
 
     @property
     def still(self) -> float:
-        """Probability of a loss of zero that no product stands for."""
+        """Probability of a zero loss outside the products."""
         return 0.0
 
     @property
     def cut_base(self) -> float:
-        """Standard normal probability of what is cut off."""
+        """Standard normal probability of the dropped part."""
         return float(ndtr(-self.cut))
 
     @property
     def cut_gain(self) -> float:
-        """What (1 - q) N(0) + q N(mu) gives more to what is cut off than N(0) does."""
+        """Excess of (1 - q) N(0) + q N(mu) over N(0) on the dropped part."""
         return self.rate * (float(ndtr(self.mu - self.cut)) - self.cut_base)
 
     @property
     def cut_up(self) -> float:
-        """Probability of what is cut off under (1 - q) N(0) + q N(mu)."""
+        """Probability of the dropped part under (1 - q) N(0) + q N(mu)."""
         return self.cut_base + self.cut_gain
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of what is cut off."""
+        """Probability under P of the dropped part."""
         return self.cut_up
 
     def _evaluate_ratio(self, x: Array) -> tuple[Array, Array, Array]:
@@ -142,7 +131,7 @@ class AdditionMixture(Mixture):
         return [[(1.0, -theta)]]
 
     def top(self, theta: float) -> float:
-        """Return a point beyond which the tilted density falls as a standard normal one does."""
+        """See `Mixture`."""
         return self.mu
 
     def evaluate(self, theta: float, x: Array, weights: Array) -> Integrand:
@@ -161,12 +150,12 @@ class PoissonReplacementMixture(Mixture):
 
     @property
     def cut_loss(self) -> float:
-        """What (1 - q) N(0) + q N(-mu) gives more to what is cut off than N(0); negative."""
+        """Excess of (1 - q) N(0) + q N(-mu) over N(0) on the dropped part; negative."""
         return self.rate * (float(ndtr(-self.mu - self.cut)) - self.cut_base)
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of what is cut off."""
+        """See `Mixture`."""
         return self.cut_up + self.cut_base + self.cut_loss
 
     def products(self, theta: float) -> list[list[Term]]:
@@ -174,7 +163,7 @@ class PoissonReplacementMixture(Mixture):
         return [[(1.0, 1.0 + theta), (-1.0, -theta)]]
 
     def top(self, theta: float) -> float:
-        """Return a point beyond which the tilted density falls as a standard normal one does."""
+        """See `Mixture`."""
         return self.mu * (1.0 + 2.0 * theta)
 
     def evaluate(self, theta: float, x: Array, weights: Array) -> Integrand:
@@ -200,12 +189,12 @@ class UniformReplacementMixture(Mixture):
 
     @property
     def still(self) -> float:
-        """Probability of a loss of zero that no product stands for."""
+        """See `Mixture`."""
         return (1.0 - self.rate) * math.erf(0.5 * self.mu / math.sqrt(2.0))
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of what is cut off."""
+        """See `Mixture`."""
         return self.cut_up + self.cut_base
 
     def products(self, theta: float) -> list[list[Term]]:
@@ -230,7 +219,7 @@ _ROUNDING = 1e-11  # relative error of the sums, generously
 
 
 class _Cells(NamedTuple):
-    """A partition of the range, with the contour's heights and the bounds on what lies outside."""
+    """Cells, heights of the contour, and bounds on the rest."""
 
     x: Array
     heights: Array
@@ -238,7 +227,7 @@ class _Cells(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Sums over cells: the tilted mass from below and above, and what it becomes and changes by."""
+    """Sums over cells: tilted mass (two bounds), on the contour, and change."""
 
     least: float
     most: float
@@ -277,7 +266,7 @@ def _along(mixture: Mixture, theta: float, frequency: float, restraint: float) -
 
 
 def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -> _Cells | None:
-    """Choose the range, its cells, and how high the contour passes over each node."""
+    """Choose range, cells and heights of the contour."""
     rate, mu, cut, replace = mixture.rate, mixture.mu, mixture.cut, mixture.two_sided
     if mixture.half_line:
         start = 0.5 * mu
@@ -306,9 +295,9 @@ def _cells(mixture: Mixture, theta: float, frequency: float, restraint: float) -
 
 
 def _left_of_falling(rate: float, mu: float, theta: float) -> float:
-    """Return where ``M^-theta`` times the normal density still rises by `reach` nats a unit.
+    """Return where ``M^-theta`` times the normal density rises by `reach` nats per unit.
 
-    Its logarithm has the slope ``-x - theta mu p``, which is larger still to the left of there.
+    Its log slope, ``-x - theta mu p``, is larger to the left.
     """
 
     def exceed(x: float) -> float:
@@ -322,7 +311,7 @@ def _left_of_falling(rate: float, mu: float, theta: float) -> float:
 
 
 def _bound(mixture: Mixture, cells: _Cells, terms: list[Term], frequency: float) -> _Part:
-    """Bound the tilted mass, and the integral of the modulus, for one product of factors."""
+    """Bound tilted mass and modulus for one product of factors."""
     rate, mu = mixture.rate, mixture.mu
     x, heights, open_ends = cells
     widths = np.diff(x)
@@ -392,7 +381,7 @@ def _halves(rise: Array) -> tuple[Array, Array]:
 
 
 def _derivatives(mu: float, share: Array, highest: Array) -> tuple[tuple[Array, Array], Array]:
-    """Bound the second derivative of log M, on the line and up to a height, and the third there."""
+    """Bound two derivatives of log M, up to a height."""
     larger = np.maximum(share[1:], share[:-1])
     smaller = np.minimum(share[1:], share[:-1])
     spread = np.minimum(0.25, np.minimum(larger, 1.0 - smaller))
@@ -403,12 +392,12 @@ def _derivatives(mu: float, share: Array, highest: Array) -> tuple[tuple[Array, 
 
 
 def _share(rate: float, exponent: Array) -> Array:
-    """Return the shifted component's share of the mixture's density."""
+    """Return the shifted component's share."""
     return 1.0 / (1.0 + np.exp(np.minimum(math.log1p(-rate) - math.log(rate) - exponent, 700.0)))
 
 
 def _off_the_line(share: Array, angle: Array) -> tuple[Array, Array]:
-    """Return how log M changes off the line: its real part, and its imaginary part."""
+    """Return the real and imaginary change of log M off the line."""
     # M(x + ib) / M(x) = 1 + share (e^(i angle) - 1).
     real, imaginary = -2.0 * share * np.sin(0.5 * angle) ** 2, share * np.sin(angle)
     change = 0.5 * np.log1p(np.maximum(real * (2.0 + real) + imaginary * imaginary, -1.0))

@@ -1,4 +1,4 @@
-"""Cards of all releases: what is proved about each, and by which theorem.
+"""Cards of all releases: their proved bounds, and the theorems behind them.
 
 Importing this package fills the table of `skdp.accounting.analysis.analysis_of`.
 """

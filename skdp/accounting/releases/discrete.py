@@ -35,7 +35,7 @@ _LEAST_SHIFT = 1e-100
 
 
 class DiscreteNoise(Noise):
-    """Noise on integers, over an integer change."""
+    """Noise on integers, relative to an integer change."""
 
     event: DiscreteGaussianEvent | DiscreteLaplaceEvent
 
@@ -48,7 +48,7 @@ class DiscreteNoise(Noise):
 
 @card_of(DiscreteGaussianEvent)
 class DiscreteGaussian(DiscreteNoise):
-    """The pair is the noise and the noise shifted by the sensitivity."""
+    """The noise, and the noise shifted by the sensitivity."""
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -57,7 +57,7 @@ class DiscreteGaussian(DiscreteNoise):
         )
 
     def rho(self, read: Reading = Fraction) -> Divergence:
-        """Return that of as much Gaussian noise (Canonne, Kamath and Steinke, 2020, Theorem 4)."""
+        """Return the rho of Gaussian noise (Canonne, Kamath and Steinke, 2020, Theorem 4)."""
         return Divergence(1 / (2 * Fraction(self.event.noise_multiplier) ** 2), Fraction(0))
 
     def pairs(self) -> DominatingPairs:
@@ -72,7 +72,7 @@ class DiscreteGaussian(DiscreteNoise):
 
 @card_of(DiscreteLaplaceEvent)
 class DiscreteLaplace(DiscreteNoise):
-    """The pair is the noise and the noise shifted by the sensitivity."""
+    """The noise, and the noise shifted by the sensitivity."""
 
     def log_moments(self) -> LogMoments:
         """Return the divergences of the pair."""
@@ -80,7 +80,7 @@ class DiscreteLaplace(DiscreteNoise):
         return LogMoments(partial(discrete_laplace, self.event.sensitivity, shift))
 
     def pairs(self) -> DominatingPairs:
-        """Return the pair; a larger shift, or one in fewer steps of its size, reveals more."""
+        """Return the pair; larger shifts or fewer steps reveal more."""
         size = self.event.sensitivity
         merged = math.ceil(size / _MOST_STEPS)
         steps = math.ceil(size / merged)
@@ -92,12 +92,12 @@ class DiscreteLaplace(DiscreteNoise):
         )
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
-        """Return the largest loss, exactly."""
+        """Return the largest loss."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
 
 
 def discrete_laplace(sensitivity: int, shift: float, order: float) -> float:
-    """Return the log moment of noise shifted by ``shift`` scales in integer steps: a finite sum."""
+    """Return the log moment of a shift in integer steps: a finite sum."""
     # A larger shift, or one in fewer steps of the same total, reveals more.
     if shift > _LARGE:
         return (order - 1.0) * shift

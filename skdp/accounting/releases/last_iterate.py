@@ -1,15 +1,11 @@
-"""The last iterate of a noisy gradient descent, which forgets what early steps leaked.
+"""The last iterate of a noisy gradient descent, which forgets the leaks of early steps.
 
-The last ``j`` steps begin with two runs that are at most some distance apart. Their noise is split:
-one share hides the changed record in each sampled batch, the other makes up for the distance. So a
-`Window` stands for ``j`` sampled Gaussian releases and one plain one (Theorem 6 of
-``docs/proofs/hidden_state.md``). Every window gives a valid bound. Good ones are found by Renyi
-divergences, on a logarithmic grid; these only rank the windows.
-
-A convex, smooth objective makes each step non-expansive, a penalty makes it a contraction and a
-projection bounds how far two runs can be apart. Whoever sees the last iterate only then learns
-less than all noisy gradients together tell (Altschuler and Talwar, 2022; Bok, Su and Altschuler,
-2024). Proofs: Theorems 4 to 6 of ``docs/proofs/hidden_state.md``.
+At the start of the last ``j`` steps, two runs have a bounded distance. The noise of these steps is
+split: one share hides the changed record in each sampled batch, the other closes the distance. A
+`Window` therefore stands for ``j`` sampled Gaussian releases and one unsampled one. Every window
+gives a valid bound; Renyi divergences on a logarithmic grid only rank them. Proofs: Theorems 4 to 6
+of ``docs/proofs/hidden_state.md``, after Altschuler and Talwar (2022) and Bok, Su and Altschuler
+(2024).
 """
 
 from __future__ import annotations
@@ -48,17 +44,17 @@ _POINTS = 1500
 
 
 class Window(NamedTuple):
-    """How many last steps are looked at, and the share of noise variance that hides records."""
+    """Number of last steps, and the noise share that hides records."""
 
     steps: int
     share: float
 
 
 class SampledRun(NamedTuple):
-    """What of a run on sampled batches the bounds need; lengths are in units of the noise."""
+    """Numbers of a run on sampled batches, in units of the noise."""
 
     rate: float  # with which a record is in a batch
-    radius: float  # that the changed record, relative to what is common, adds to the noisy gradient
+    radius: float  # by which the changed record moves the gradient, compared with the common part
     one_sided: bool  # the record is absent from one of the runs
     steps: int
     gap: float  # one minus the contraction factor of the part that is common to both runs
@@ -68,7 +64,7 @@ class SampledRun(NamedTuple):
 
     @classmethod
     def from_event(cls, run: LastIterateEvent, adjacency: Adjacency) -> Self | None:
-        """Return the numbers of a run; None where no step need contract."""
+        """Return the numbers, or None if no step need contract."""
         step, gap, failure = run.step, run.contraction_gap, 0.0
         if isinstance(step, PoissonSampledEvent):
             most = _largest_batch(run)
@@ -94,13 +90,13 @@ class SampledRun(NamedTuple):
         )
 
     def squared_shift(self, steps: int) -> float:
-        """Return the squared Gaussian-DP parameter of making up for the distance at the start."""
+        """Return the squared mu of closing the distance at the start."""
         apart = min(self.diameter, self.drift * sum_of_powers(self.gap, self.steps - steps))
         left = power(self.gap, steps)[0] * apart
         return left * left * squeeze(self.gap, steps)
 
     def event(self, window: Window) -> Event:
-        """Return releases that dominate the last iterate, failures apart."""
+        """Return releases that dominate the last iterate, failures excepted."""
         hiding = GaussianEvent(math.sqrt(window.share) / self.radius / _ROUND_UP)
         # Under replace-one this stands for the antiparallel pair, also where the batch is a
         # uniform subset: the two runs are at different iterates, so that no sharper pair holds.
@@ -113,9 +109,9 @@ class SampledRun(NamedTuple):
     def candidates(
         self, *, delta: float | None = None, epsilon: float | None = None
     ) -> list[Window]:
-        """Return the windows that Renyi divergences favour at a delta or at an epsilon.
+        """Return windows that Renyi divergences favour.
 
-        At most one each with little, middling and much of the noise hiding records.
+        At most one with little, middling and much of the noise hiding records.
         """
         if self.steps < 2:
             return []
@@ -143,7 +139,7 @@ class SampledRun(NamedTuple):
         return _log_moments(self.rate, self.radius / math.sqrt(share), self.one_sided)
 
     def neighbours(self, window: Window, factor: float) -> list[Window]:
-        """Return windows that are longer or shorter, or have more or less noise hiding records."""
+        """Return windows with other lengths, or other noise shares."""
         longest = self.steps - 1
         lengths = {min(max(round(window.steps * f), 1), longest) for f in (factor, 1.0 / factor)}
         odds = window.share / (1.0 - window.share)
@@ -155,7 +151,7 @@ class SampledRun(NamedTuple):
 
 
 def _largest_batch(run: LastIterateEvent) -> int | None:
-    """Return the largest Poisson batch at which a step contracts as much as the penalty allows."""
+    """Return the largest Poisson batch with the full contraction of the penalty."""
     assert isinstance(run.step, PoissonSampledEvent) and run.dataset_size is not None
     convexity = run.strong_convexity
     if convexity >= 1.0:
@@ -170,7 +166,7 @@ def _largest_batch(run: LastIterateEvent) -> int | None:
 
 @lru_cache(maxsize=512)
 def _log_moments(rate: float, shift: float, one_sided: bool) -> Array:
-    """Return roughly ``log E_Q[(P/Q)^order]`` of a sampled Gaussian pair, at all orders."""
+    """Estimate ``log E_Q[(P/Q)^order]`` of a sampled Gaussian pair."""
     reach = np.sinh(np.linspace(0.0, math.asinh(2.0 * _ORDERS[-1] * shift + 12.0), _POINTS))
     x = np.concatenate([-reach[reach < shift + 12.0][:0:-1], reach])
     up, down = shift * x - 0.5 * shift**2, -shift * x - 0.5 * shift**2
@@ -186,7 +182,7 @@ def _log_moments(rate: float, shift: float, one_sided: bool) -> Array:
 
 @card_of(LastIterateEvent)
 class LastIterate(Analysis):
-    """Gaussian-DP if no step samples; otherwise bounded by some of its last steps."""
+    """Gaussian-DP without samples; otherwise bounded by some last steps."""
 
     event: LastIterateEvent
 
@@ -196,14 +192,14 @@ class LastIterate(Analysis):
         return shift if not shift else max(run_mu(self.event, shift), SMALLEST)
 
     def dominated_by(self) -> Domination:
-        """Return all steps, of which the iterate is a function; of sampled runs windows, too."""
+        """Return all steps, and windows of sampled runs."""
         everything = RepeatedEvent(self.event.step, self.event.steps)
         if self.mu() is not None:
             return Domination(everything)
         return Domination(everything, SampledRun.from_event(self.event, self.adjacency))
 
     def of_two(self) -> Event | None:
-        """Return the run whose steps count two records."""
+        """Return the run with the steps of two records."""
         if isinstance(self.event.step, UniformSampledEvent):
             return None
         step = analysis_of(self.event.step, self.adjacency).of_two()
@@ -211,7 +207,7 @@ class LastIterate(Analysis):
 
 
 def run_mu(run: LastIterateEvent, shift: float) -> float:
-    """Return mu of a run without samples, from that of a step that reads the changed record."""
+    """Return mu of a run without samples."""
     if run.batches > 1:
         return _cyclic_mu(shift, -(-run.steps // run.batches), run.batches, run)
     return _full_batch_mu(shift, run)
@@ -235,7 +231,7 @@ def _full_batch_mu(shift: float, run: LastIterateEvent) -> float:
 
 
 def _from_the_start(gap: float, steps: int) -> float:
-    """Return ``(1 - c^t) / (1 + c^t) * (1 + c) / (1 - c)``, which is t where c = 1."""
+    """Return ``(1 - c^t) / (1 + c^t) * (1 + c) / (1 - c)``, which is t if c = 1."""
     if gap == 0.0:
         return float(steps)
     left, gone = power(gap, steps)
@@ -243,7 +239,7 @@ def _from_the_start(gap: float, steps: int) -> float:
 
 
 def _real_window(shift: float, diameter: float, gap: float) -> float:
-    """Return the real window at which the bound of a projected run is least."""
+    """Return the best real window of a projected run."""
     if gap == 0.0:
         return diameter / shift
     # In q = c^j the bound is least at q = 1 - diameter * gap / shift, or at the longest window.

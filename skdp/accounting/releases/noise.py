@@ -1,7 +1,7 @@
 """Gaussian and Laplace noise, on all records or on Poisson samples.
 
 Log moments are upper bounds on ``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the Renyi
-divergence of order ``alpha > 1``. Moments near one are computed as what they are above it.
+divergence of order ``alpha > 1``. For moments near one, their excess over one is computed.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from skdp.accounting.pld.pairs.laplace import LaplacePair, laplace_pair
 
 
 class Noise(Analysis, ABC):
-    """Noise over the largest change by one record; inside samples, over one's contribution."""
+    """Noise relative to the largest change by one record; in samples, to one contribution."""
 
     @abstractmethod
     def of_two(self) -> Event:
-        """Return the release with half the noise: samples need it, so that no card may lack it."""
+        """Return the release with half the noise, which samples need."""
 
 
 class ContinuousNoise(Noise):
-    """Noise of which more is as much with some noise added, so that it costs no more."""
+    """Continuous noise; a larger scale amounts to added noise, so it costs no more."""
 
     event: GaussianEvent | LaplaceEvent | NormExponentialEvent
 
@@ -65,17 +65,17 @@ class ContinuousNoise(Noise):
         return bool(event.noise_multiplier >= self.event.noise_multiplier)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with so many times the noise."""
+        """Return the release with more or less noise."""
         return replace(self.event, noise_multiplier=self.event.noise_multiplier * factor)
 
 
 class OnSample(Analysis):
-    """A release on a sample; one on a Poisson sample may be compared, and made dearer."""
+    """A release on a sample."""
 
     event: PoissonSampledEvent | UniformSampledEvent
 
     def covers(self, event: Any) -> bool:
-        """Compare rates, and what is done with the samples."""
+        """Compare rates, and the releases on the samples."""
         planned = self.event
         if not isinstance(planned, PoissonSampledEvent):
             return bool(event == planned)
@@ -83,7 +83,7 @@ class OnSample(Analysis):
         return rarer and costs_no_more(event.event, planned.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the release with so many times the noise on the sample."""
+        """Return the release with more or less noise."""
         if not isinstance(self.event, PoissonSampledEvent):
             return self.event
         return replace(self.event, event=with_noise(self.event.event, factor))
@@ -129,7 +129,7 @@ _LEAST = 1e-100  # rates and shifts below count as this one, which can only rais
 
 
 class LaplaceMixture(NamedTuple):
-    """A Laplace release, on a sample or not, in units of the scale."""
+    """A Laplace release, sampled or not, in units of the scale."""
 
     kind: str  # laplace, or with 0 < rate < 1 poisson-add-remove or poisson-replace-one
     rate: float
@@ -137,7 +137,7 @@ class LaplaceMixture(NamedTuple):
 
 
 class LaplaceNoise(Analysis, ABC):
-    """What is proved about either, given the mixture."""
+    """Bounds for sampled and unsampled noise, given the mixture."""
 
     @abstractmethod
     def laplace(self) -> LaplaceMixture:
@@ -148,7 +148,7 @@ class LaplaceNoise(Analysis, ABC):
         """Return the largest loss."""
 
     def rho(self, read: Reading = Fraction) -> Divergence | None:
-        """Return that of pure noise: on a sample it is far less than the largest loss tells."""
+        """Return the rho of pure noise, or None on a sample."""
         if self.laplace().kind != "laplace":
             return None
         return Divergence(laplace_rho(self.stated(read).epsilon), Fraction(0))
@@ -161,7 +161,7 @@ class LaplaceNoise(Analysis, ABC):
         return LogMoments(partial(sampled_laplace, mixture))
 
     def pairs(self) -> DominatingPairs:
-        """Return the shifted noise, or the mixtures that sampling makes of it."""
+        """Return the shifted noise, or its mixtures under sampling."""
         mixture = self.laplace()
         attained = _LEAST <= mixture.shift <= _LARGEST_SHIFT
         if mixture.kind != "laplace":
@@ -172,7 +172,7 @@ class LaplaceNoise(Analysis, ABC):
 
 @card_of(LaplaceEvent, NormExponentialEvent)
 class Laplace(LaplaceNoise, ContinuousNoise):
-    """Pure noise, which also covers vectors: see `LaplaceEvent`, `NormExponentialEvent`."""
+    """Pure noise, also for vectors: `LaplaceEvent`, `NormExponentialEvent`."""
 
     event: LaplaceEvent | NormExponentialEvent
 
@@ -181,7 +181,7 @@ class Laplace(LaplaceNoise, ContinuousNoise):
         return LaplaceMixture("laplace", 1.0, float_up(1 / Fraction(self.event.noise_multiplier)))
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
-        """Return the largest loss, exactly."""
+        """Return the largest loss."""
         return Guarantee(1 / read(self.event.noise_multiplier), Fraction(0))
 
 
@@ -195,7 +195,7 @@ class SampledLaplace(LaplaceNoise, OnSample):
         return float(self.event.event.noise_multiplier)  # type: ignore[attr-defined]
 
     def laplace(self) -> LaplaceMixture:
-        """Return the mixture; with a shift of 0 if nothing is ever sampled."""
+        """Return the mixture; its shift is 0 if nothing is ever sampled."""
         rate = self.event.sample_rate
         shift = float_up(1 / Fraction(self._multiplier))
         if rate == 0.0:
@@ -214,33 +214,33 @@ class SampledLaplace(LaplaceNoise, OnSample):
         return Guarantee(2 / read(self._multiplier), Fraction(0))
 
     def of_two(self) -> Event:
-        """Return the event itself: its noise is over single records."""
+        """Return the event itself: its noise is for single records."""
         return self.event
 
 
 def pair_of_laplace(mixture: LaplaceMixture, direction: str) -> Pair | None:
-    """Return the pair that dominates a mixture; None if it releases nothing."""
+    """Return the pair that dominates a mixture, or None."""
     if mixture.shift == 0.0:
         return None
     rate, shift = max(mixture.rate, _LEAST), max(mixture.shift, _LEAST)
     if mixture.kind == "laplace":
         return bounded(shift) or LaplacePair(shift)
     if mixture.shift > _LARGEST_SAMPLED_SHIFT:
-        # Whoever is sampled is seen: any two results differ with the rate at most.
+        # A sampled record is revealed: results differ with at most the sampling probability.
         return RandomisedResponsePair(0.0, rate)
     kind = direction if mixture.kind == "poisson-add-remove" else mixture.kind
     return laplace_pair(kind, rate, shift)
 
 
 def bounded(shift: float) -> Pair | None:
-    """Return the pair of pure differential privacy where a shift is too large for a grid."""
+    """Return a pure-DP pair if a shift is too large for a grid."""
     if shift > _NO_NOISE:
         return RandomisedResponsePair(0.0, 1.0)
     return RandomisedResponsePair(shift) if shift > _LARGEST_SHIFT else None
 
 
 def largest_loss(kind: str, rate: float, loss: float) -> float:
-    """Return the largest loss on a sample, rounded up, from that of what is done with it."""
+    """Return the largest loss on a sample, rounded up."""
     if rate == 0.0 or loss == 0.0:
         return 0.0
     largest, most = float(log_mixture(rate, loss)), loss
@@ -270,7 +270,7 @@ def _exponential_rest(shift: float) -> float:
 def laplace(shift: float, order: float) -> float:
     """Return the log moment in closed form.
 
-    It is convex in the shift and zero at zero: it also covers one spread over several coordinates.
+    It is convex in the shift and zero at zero, so it covers shifts over several coordinates.
     """
     s = order - 0.5
     if s * shift > 1.0:
@@ -290,7 +290,7 @@ def laplace(shift: float, order: float) -> float:
 
 
 def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
-    """Return the log moment on Poisson samples, by quadrature: the larger of both directions."""
+    """Return the larger log moment on Poisson samples, by quadrature."""
     shift = mixture.shift
     length = shift * max(1.0 / _WIDTH, 2.0 * order / _NATS)
     if length > _MOST_PANELS or order * shift > 600.0:
@@ -309,7 +309,7 @@ def sampled_laplace(mixture: LaplaceMixture, order: float) -> float:
 
 @lru_cache(maxsize=64)
 def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
-    """Return log likelihood ratios of the mixture and weights under the unshifted noise."""
+    """Return log ratios of the mixture and unshifted weights."""
     nodes, weights = unit_gauss_legendre(_POINTS)
     width = shift / panels
     u = (width * (np.arange(panels)[:, None] + nodes[None, :])).ravel()
@@ -322,7 +322,7 @@ def _quadrature(rate: float, shift: float, panels: int) -> tuple[Array, Array]:
 
 
 def _excess(power: float, log_ratio: Array) -> Array:
-    """Return ``M^w - 1 - w (M - 1)``, not negative, whose mean is that of ``M^w - 1``."""
+    """Return ``M^w - 1 - w (M - 1)``, with the mean of ``M^w - 1``."""
     x = log_ratio
     coefficient, series, sums, high = x.copy(), np.zeros(len(x)), 0.0, 1.0
     for k in range(2, _TERMS + 2):

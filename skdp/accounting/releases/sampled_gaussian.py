@@ -1,9 +1,8 @@
 """Gaussian noise on Poisson samples, or on samples of fixed size under replace-one.
 
-Dominating pairs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``, and for samples of fixed size
-Theorem 3 of ``docs/proofs/gradient_perturbation.md``. All log moments are upper bounds on
-``log E_Q[(P/Q)^alpha]``, which is ``(alpha - 1)`` times the Renyi divergence of order ``alpha > 1``
-from ``P`` to ``Q``.
+Dominating pairs: Theorems 4 and 5 of ``docs/proofs/dpsgd.md``; for samples of fixed size Theorem 3
+of ``docs/proofs/gradient_perturbation.md``. Log moments are upper bounds on ``log
+E_Q[(P/Q)^alpha]``, as in `noise`.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _LEAST = 1e-100  # rates and shifts below count as this, which can only raise a 
 
 
 class SampledGaussian(OnSample):
-    """A Gaussian on a sample; one of all records, or of none, is a Gaussian release."""
+    """A Gaussian on a sample; Gaussian for all records or none."""
 
     def mixture(self) -> GaussianMixture | None:
-        """Return the mixture; None for a fixed size where the number of records is not public."""
+        """Return the mixture; None for fixed sizes under add-remove."""
         event = self.event
         multiplier: float = event.event.noise_multiplier  # type: ignore[attr-defined]
         if isinstance(event, PoissonSampledEvent):
@@ -48,14 +47,14 @@ class SampledGaussian(OnSample):
         return GaussianMixture("uniform-replace-one", rate, 2.0 / multiplier, multiplier)
 
     def mu(self) -> float | None:
-        """Return the Gaussian-DP parameter at the degenerate rates 0 and 1."""
+        """Return mu at the degenerate rates 0 and 1."""
         mixture = self.mixture()
         if mixture is None or 0.0 < mixture.rate < 1.0:
             return None
         return mixture.mu_of_all_rows if mixture.rate else 0.0
 
     def mu_squared(self) -> Fraction | None:
-        """Return the exact square of mu at the degenerate rates."""
+        """Return the exact square at the degenerate rates."""
         mixture, mu = self.mixture(), self.mu()
         if not mixture or not mu:
             return None if mu is None else Fraction(0)
@@ -69,7 +68,7 @@ class SampledGaussian(OnSample):
         return LogMoments(partial(log_moment, mixture), quick=_is_attained(mixture))
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the mixture against what it is without the record, or with another one."""
+        """Return mixtures with the record, against without or with another."""
         mixture = self.mixture()
         if mixture is None:
             return None
@@ -77,7 +76,7 @@ class SampledGaussian(OnSample):
 
         def pair(direction: str) -> Pair:
             if mixture.mu > _LARGEST_SHIFT:
-                # Whoever is sampled is seen: any two results differ with the rate at most.
+                # A sampled record is revealed: results differ with at most the sampling rate.
                 return RandomisedResponsePair(0.0, mixture.rate)
             kind = direction if directed else mixture.kind
             return gaussian_pair(kind, max(mixture.rate, _LEAST), max(mixture.mu, _LEAST))
@@ -85,17 +84,17 @@ class SampledGaussian(OnSample):
         return DominatingPairs(pair, directed, _is_attained(mixture))
 
     def of_two(self) -> Event | None:
-        """Return the release on a Poisson sample itself: its noise is over single records."""
+        """Return a Poisson sample itself: its noise is for single records."""
         return self.event if isinstance(self.event, PoissonSampledEvent) else None
 
 
 def _is_attained(mixture: GaussianMixture) -> bool:
-    """Tell whether the pair is the mixture's own, not one for nearly no or all noise."""
+    """Return whether no parameter of the pair is clipped."""
     return _LEAST <= mixture.mu <= _LARGEST_SHIFT and (mixture.rate >= _LEAST or not mixture.rate)
 
 
 def log_moment(mixture: GaussianMixture, order: float) -> float:
-    """Return the log moment of a proper mixture; infinite where it is out of reach."""
+    """Return the log moment of a proper mixture; infinite if out of reach."""
     rate, mu = mixture.rate, mixture.mu
     if mu > _LARGEST_SHIFT:
         return math.inf
@@ -118,14 +117,14 @@ def _log_normal_density(x: Array) -> Array:
 
 
 def _log_ratio(rate: float, mu: float, x: Array) -> Array:
-    """Return ``log((1 - q) + q e^(mu x - mu^2/2))``, of the mixture to the unshifted density."""
+    """Return ``log((1 - q) + q e^(mu x - mu^2/2))``."""
     return np.logaddexp(math.log1p(-rate), math.log(rate) + (mu * x - 0.5 * mu * mu))
 
 
 def _log_integral(
     low: float, high: float, step: float, log_factor: Callable[[Array], Array]
 ) -> float:
-    """Return the logarithm of a Gaussian mean by the trapezoidal rule; infinite if out of reach."""
+    """Return the log of a Gaussian mean by the trapezoidal rule."""
     if (high - low) / step > _MAX_POINTS:
         return math.inf
     x = np.arange(low, high + step, step)
@@ -133,7 +132,7 @@ def _log_integral(
 
 
 def binomial_terms(rate: float, squared_mu: ArrayLike, order: int) -> Array:
-    """Return the logarithms of the terms of the moment of an integer order, along the last axis."""
+    """Return the log terms of an integer order's moment, on the last axis."""
     k = np.arange(order + 1, dtype=np.float64)
     log_binomial = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
     log_weights = log_binomial + (order - k) * math.log1p(-rate) + k * math.log(rate)
@@ -192,7 +191,7 @@ def log_moment_uniform(rate: float, mu: float, order: float) -> float:
     log_weight = np.tile(np.log(width * weights), panels) + _log_normal_density(x)
     log_m = _log_ratio(rate, mu, x)
     still = math.log1p(-rate) + math.log(math.erf(0.5 * mu / math.sqrt(2.0)))
-    # Beyond the last panel M^(1-alpha) <= 1, so the tail of phi bounds what is left of that term.
+    # Beyond the last panel M^(1-alpha) <= 1, so the tail of phi bounds the rest of that term.
     tail = float(log_ndtr(-high))
     log_terms = np.concatenate(
         [log_weight + order * log_m, log_weight - (order - 1.0) * log_m, [still, tail]]

@@ -1,11 +1,11 @@
 """Releases on samples, and epochs of random allocation.
 
-That profile holds in both orders of neighbours, so a symmetric list of losses l with masses p under
-P, and p e^-l under Q, is above it, and may stand for the release in either order. Rounding: masses
-and losses of these lists may only grow, which raises every divergence. Proofs, by the numbers named
-below: Theorems 1 to 6 of ``docs/proofs/sampled_releases.md``.
+Only the profile between samples is used, in both orders of neighbours. It is bounded by a symmetric
+list of losses l with masses p under P and p e^-l under Q. The list stands for the release in either
+order. Masses and losses are rounded up, which raises every divergence.
 
-Proofs: Theorems 1 and 2 of ``docs/proofs/random_allocation.md``.
+Proofs: Theorems 1 to 6 of ``docs/proofs/sampled_releases.md``; for epochs Theorems 1 and 2 of
+``docs/proofs/random_allocation.md``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _RAISED = 1e-11  # above the rounding of a sum of all masses
 
 @card_of(PoissonSampledEvent, UniformSampledEvent)
 def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: Adjacency) -> Analysis:
-    """Return the card of a sample: noise with mixtures of its own, or any other release."""
+    """Return the card of a sample."""
     if type(event.event) is GaussianEvent:
         return SampledGaussian(event, adjacency)
     if type(event.event) is LaplaceEvent and isinstance(event, PoissonSampledEvent):
@@ -75,7 +75,7 @@ def sampled(event: PoissonSampledEvent | UniformSampledEvent, adjacency: Adjacen
 
 
 class Sample(NamedTuple):
-    """How a sample is drawn, and the event whose profile between samples counts."""
+    """Kind, rate and event of a sample."""
 
     kind: str
     rate: float
@@ -84,10 +84,10 @@ class Sample(NamedTuple):
 
 
 class GeneralSample(OnSample):
-    """A release on a sample of which only its profile on the sample itself is used."""
+    """A release on a sample, bounded by its profile on the sample."""
 
     def sample(self) -> Sample | None:
-        """Return what the theorems need; None where they do not apply."""
+        """Return the sample, or None if no theorem applies."""
         event = self.event
         if any(isinstance(part, LastIterateEvent) for part in _parts(event)):
             return None
@@ -112,7 +112,7 @@ class GeneralSample(OnSample):
         )
 
     def stated(self, read: Reading = Fraction) -> Guarantee | None:
-        """Return the largest loss, if what is done with the sample has one."""
+        """Return the largest loss, if there is one."""
         sample = self.sample()
         inner = math.inf if sample is None else largest_stated(sample.event, sample.adjacency)
         if sample is None or math.isinf(inner):
@@ -120,10 +120,10 @@ class GeneralSample(OnSample):
         return Guarantee(Fraction(largest_loss(sample.kind, sample.rate, inner)), Fraction(0))
 
     def rho(self, read: Reading = Fraction) -> None:
-        """Return None: sampling makes it far cheaper than its largest loss tells."""
+        """Return None: the largest loss would far overstate it."""
 
     def of_two(self) -> Event | None:
-        """Return the release on a Poisson sample itself: what is inside is about single records."""
+        """Return a Poisson sample itself: inner events are for single records."""
         if not isinstance(self.event, PoissonSampledEvent):
             return None
         known = GeneralSample(self.event, "replace-one").pairs()
@@ -131,7 +131,7 @@ class GeneralSample(OnSample):
 
 
 def of_two_records(event: Event) -> Event:
-    """Count noise over one record's contribution against two of them, outside samples."""
+    """Convert noise per contribution to noise per two, outside samples."""
     card = analysis_of(event, "add-remove")
     if isinstance(card, Noise):
         return card.of_two()
@@ -158,14 +158,14 @@ def _children(event: Event) -> Iterator[Event]:
 
 
 def _parts(event: Event) -> Iterator[Event]:
-    """Yield an event and all events inside it, of whatever kind."""
+    """Yield an event and all events inside it."""
     yield event
     for part in _children(event):
         yield from _parts(part)
 
 
 def _sizes(event: Event) -> Iterator[int]:
-    """Yield how many records there are, by the samples of fixed size that are drawn from them."""
+    """Yield the data set sizes of fixed-size samples."""
     if isinstance(event, UniformSampledEvent):
         yield event.dataset_size
         return
@@ -174,7 +174,7 @@ def _sizes(event: Event) -> Iterator[int]:
 
 
 class SampledPair(ListedPair):
-    """A pair with the given increasing losses, of which some are positive."""
+    """A pair with increasing losses, some of them positive."""
 
     def __init__(self, atoms: Atoms) -> None:
         self._list = atoms
@@ -196,7 +196,7 @@ class SampledPair(ListedPair):
 
 @lru_cache(maxsize=64)
 def sampled_pair(sample: Sample, direction: str | None) -> SampledPair | None:
-    """Return the pair that dominates a release on a sample; None if nothing is ever released."""
+    """Return the pair that dominates a release on a sample, or None."""
     curve = profile_curve(sample.event, sample.adjacency)
     equal = len(curve.values) > 0 and curve.values[0] == curve.epsilons[0] == 0.0
     if sample.rate == 0.0 or equal:
@@ -217,7 +217,7 @@ def sampled_pair(sample: Sample, direction: str | None) -> SampledPair | None:
 
 
 def _removed(inner: Atoms, rate: float) -> Atoms:
-    """Return the mixture of P and Q against Q (Theorem 1); first what only Q can have."""
+    """Return the mixture of P and Q against Q (Theorem 1)."""
     alone = (1.0 - rate) * inner.infinite
     masses = (1.0 - rate) * inner.masses * np.exp(-inner.losses) + rate * inner.masses
     losses = log_mixture(rate, np.append(-math.inf, inner.losses))
@@ -225,13 +225,13 @@ def _removed(inner: Atoms, rate: float) -> Atoms:
 
 
 def _added(inner: Atoms, rate: float) -> Atoms:
-    """Return P against the mixture of P and Q, Q standing for the record (Theorem 1)."""
+    """Return P against the mixture of P and Q (Theorem 1)."""
     losses = -log_mixture(rate, -np.append(inner.losses, math.inf))
     return _listed(losses, np.append(inner.masses, inner.infinite), 0.0)
 
 
 def _replaced(inner: Atoms, rate: float) -> Atoms:
-    """Return the mixtures of Q with two others whose ratios to Q run in opposite directions (3)."""
+    """Return mixtures of Q with opposite ratios (Theorem 3)."""
     falling, masses = inner.losses[::-1], inner.masses[::-1]
     # Ratios e^high fall and e^-low rise from left to right; steps end somewhat too far right.
     ends = np.cumsum(masses * np.exp(-falling)) * (1.0 + _RAISED)
@@ -250,7 +250,7 @@ def _replaced(inner: Atoms, rate: float) -> Atoms:
 
 
 def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
-    """Leave out what has no mass, and round everything else up."""
+    """Drop losses without mass, and round all others up."""
     infinite += float(np.sum(masses[losses == math.inf]))
     kept = (masses > 0.0) & (losses < math.inf)
     losses, masses = losses[kept], masses[kept]
@@ -263,13 +263,13 @@ def _listed(losses: Array, masses: Array, infinite: float) -> Atoms:
 
 
 _ROUNDING = 1e-11  # of log moments, per order, generously
-_LARGEST_SHIFT = 4.0  # beyond which an epoch is taken for one whose lots are known
+_LARGEST_SHIFT = 4.0  # beyond which the batches of an epoch count as known
 _LEAST_SHIFT = 1e-4  # shifts below count as this one, which can only raise a bound
 
 
 @card_of(RandomAllocationEvent)
 class Allocation(Analysis):
-    """An epoch with Gaussian noise; nothing is proved about other releases on the lots."""
+    """An epoch with Gaussian noise; other releases have no bound."""
 
     event: RandomAllocationEvent
 
@@ -278,12 +278,12 @@ class Allocation(Analysis):
         return inner.noise_multiplier if type(inner) is GaussianEvent else None
 
     def mu(self) -> float | None:
-        """Return the Gaussian-DP parameter if the only lot holds all records."""
+        """Return mu if there is one batch."""
         square = self.mu_squared()
         return None if square is None else math.sqrt(square)
 
     def mu_squared(self) -> Fraction | None:
-        """Return the exact square of mu if there is one lot."""
+        """Return the exact square of mu if there is one batch."""
         multiplier = self._noise_multiplier()
         if multiplier is None or self.event.lots > 1:
             return None
@@ -301,7 +301,7 @@ class Allocation(Analysis):
         return DominatingPairs(lambda direction: _pair(mu, lots, direction), directed=True)
 
     def log_moments(self) -> LogMoments | None:
-        """Return those of the pairs, which are lists of losses."""
+        """Return the moments of the lists of losses."""
         pairs = self.pairs()
         if pairs is None or self.mu() is not None:
             return super().log_moments()
@@ -316,21 +316,21 @@ class Allocation(Analysis):
         return LogMoments(moment, log_kept=kept, quick=False)
 
     def of_two(self) -> Event | None:
-        """Return the epoch itself: its noise is over single records."""
+        """Return the event itself: its noise is for single records."""
         return None if self._noise_multiplier() is None else self.event
 
     def covers(self, event: Any) -> bool:
-        """Compare the noise, and the number of lots: more of them reveal less (section 1)."""
+        """Compare noise and batches: more batches reveal less (section 1)."""
         return event.lots >= self.event.lots and costs_no_more(event.event, self.event.event)
 
     def with_noise(self, factor: float) -> Event:
-        """Return the epoch with so many times the noise on each lot."""
+        """Return the epoch with more or less noise."""
         return replace(self.event, event=with_noise(self.event.event, factor))
 
 
 @lru_cache(maxsize=64)
 def _bounds(mu: float, lots: int) -> dict[str, tuple[Array, Array]]:
-    """Return bounds on the profiles of removing and of adding a record, equal at epsilon = 0."""
+    """Return bounds on both profiles, equal at epsilon = 0."""
     found = {}
     for direction in ("remove", "add"):
         epoch = AllocatedEpoch(mu, lots, direction)

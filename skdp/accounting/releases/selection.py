@@ -1,28 +1,14 @@
-"""The best of a random number of runs, and releases of which one concerns each record.
+"""The best of a random number of runs, and choices of one release per record.
 
-Notation: one run has the output distributions Q and Q' on two neighbours and the profile ``h`` as a
-function of ``y = e^epsilon``, in both orders; ``t`` and ``t'`` are the probabilities that a run
-beats a given output. The best of all runs has the densities ``m w(t) Q`` and ``m w(t') Q'`` with m
-the expected number of runs and w convex and falling from 1 (`StoppingNumber`). Whatever the
-outputs, ``t' <= tau(t)``, the smallest of all ``y t + h(y)``. So the profile at ``c = e^epsilon``
-is at most ``m E' psi(Q / Q')`` with the convex
+Let h be the profile of one run and m the expected number of runs. The profile of the best is at
+most ``m sum over k of a_k h(s_k e^epsilon)``, with ``a_k`` that add up to 1. They come from lines
+that bound the psi of Theorem 4 on cells of t, the probability that a run beats an output. Renyi
+divergences are bounded as by Papernot and Steinke (2022), the largest loss as by Liu and Talwar
+(2019). Proofs: Theorems 4 and 6 to 8 of ``docs/proofs/private_selection.md``.
 
-    psi(r) = max over t in [0, 1] of (w(t) r - c w(tau(t)))_+ ,
-
-which is bounded by a sum of hockey sticks ``a_k (r - c s_k)_+`` whose slopes ``a_k`` add up to 1:
-
-    delta(epsilon) <= m sum over k of a_k h(s_k e^epsilon) .
-
-The maximum is taken over cells of t. In each, w is below its chord, and ``w(tau)``, the largest of
-several convex functions, is above a tangent; both are linear, so that the ends of the cell suffice.
-
-The profile is bounded as in `SelectionProfile`, Renyi divergences by Papernot and Steinke (2022),
-the largest loss as by Liu and Talwar (2019). Proofs: Theorems 4 and 6 to 8 of
-``docs/proofs/private_selection.md``.
-
-For given neighbours it is fixed which one, so that the dearest counts. Beside other releases it may
-depend on their results, and whoever chooses after a large loss gains by it: the choice is then
-bounded by the largest profile of its parts.
+A single choice costs as much as its most expensive part, as neighbours determine the part. In a
+composition the part may depend on other results. The bound is then the largest profile of the
+parts.
 """
 
 from __future__ import annotations
@@ -65,7 +51,7 @@ _ROUNDING = 1e-11
 
 
 class SelectionProfile:
-    """Bound the profile of the best of a random number of runs, from the curve of one."""
+    """Bound on the profile of the best of several runs."""
 
     def __init__(self, curve: ProfileCurve, number: StoppingNumber) -> None:
         self._curve = curve
@@ -84,7 +70,7 @@ class SelectionProfile:
 
 
 def _lines(curve: ProfileCurve, number: StoppingNumber) -> tuple[Array, Array]:
-    """Return lines ``a r - c b`` whose largest bounds psi, as arrays of a and of b."""
+    """Return lines ``a r - c b`` that bound psi, as arrays of a and b."""
     nodes = _cells(curve, number.scale)
     left, right = nodes[:-1], nodes[1:]
     middle = 0.5 * (left + right)
@@ -104,7 +90,7 @@ def _lines(curve: ProfileCurve, number: StoppingNumber) -> tuple[Array, Array]:
 
 
 def _cells(curve: ProfileCurve, scale: float) -> Array:
-    """Return the ends of cells of t, fine ones from where tau begins to matter."""
+    """Return cells of t, fine ones where tau matters."""
     tiny = np.geomspace(_SMALLEST, 0.5, _CELLS)
     growth, offset = _steepest(curve, tiny)
     negligible = growth * tiny + offset < _SMALL * scale
@@ -116,7 +102,7 @@ def _cells(curve: ProfileCurve, scale: float) -> Array:
 
 
 def _steepest(curve: ProfileCurve, t: Array) -> tuple[Array, Array]:
-    """Return slopes and offsets of lines in t, the smallest of which is tau."""
+    """Return slopes and offsets of lines whose minimum is tau."""
     kept = curve.epsilons <= _LARGEST_LOSS
     epsilons, values = curve.epsilons[kept], curve.values[kept]
     if not len(values):
@@ -142,7 +128,7 @@ def _steepest(curve: ProfileCurve, t: Array) -> tuple[Array, Array]:
 
 
 def _envelope(slopes: Array, heights: Array) -> tuple[Array, Array]:
-    """Return the lines that are somewhere the largest, and positive, by increasing slope."""
+    """Return the upper envelope of lines, by increasing slope."""
     order = np.lexsort((heights, slopes))
     kept: list[tuple[float, float]] = [(0.0, 0.0)]
     for a, b in zip(slopes[order].tolist(), heights[order].tolist(), strict=True):
@@ -165,7 +151,7 @@ _ORDERS: list[float] = np.log(np.geomspace(1e-3, 1e5, 41)).tolist()  # minus one
 
 @card_of(RepeatAndSelectEvent)
 class RepeatAndSelect(KnownProfile):
-    """Bounded by what is proved about one run."""
+    """Bounds from those of one run."""
 
     event: RepeatAndSelectEvent
 
@@ -175,7 +161,7 @@ class RepeatAndSelect(KnownProfile):
         return StoppingNumber(self.event.mean, self.event.shape)
 
     def is_known(self) -> bool:
-        """Tell whether the profile of one run is known."""
+        """Return whether the profile of one run is known."""
         return is_supported(self.event.event, self.adjacency)
 
     def profile(self, epsilon: float) -> float:
@@ -213,7 +199,7 @@ class RepeatAndSelect(KnownProfile):
         return (1.0 + self.event.shape) * minimise(bound, _ORDERS) * (1.0 + 1e-14)
 
     def log_moments(self) -> LogMoments | None:
-        """Return moments if one run has them, finite and without failing."""
+        """Return moments if those of one run are finite, without failure."""
         run = sum_of_moments(self.event.event, self.adjacency)
         if run is None or not run.finite or run.log_kept < 0.0:
             return None
@@ -221,7 +207,7 @@ class RepeatAndSelect(KnownProfile):
 
 
 def largest_stated(event: Event, adjacency: Adjacency) -> float:
-    """Return an epsilon that an event has without failing, by basic composition; or infinity."""
+    """Return an epsilon at delta zero by basic composition, or infinity."""
     known = sum_of_stated(event, adjacency)
     return known[0] if known is not None and known[1] == 0.0 else math.inf
 
@@ -242,7 +228,7 @@ def _log_moment(card: RepeatAndSelect, run: LogMoments, order: float) -> float:
 
 @card_of(OneOfEvent)
 class Choice(KnownProfile):
-    """Every answer is the worst of the parts'."""
+    """Every answer is the worst one of the parts."""
 
     event: OneOfEvent
 
@@ -251,7 +237,7 @@ class Choice(KnownProfile):
         return self.event.events
 
     def is_known(self) -> bool:
-        """Tell whether all parts have known profiles."""
+        """Return whether all parts have known profiles."""
         return all(is_supported(part, self.adjacency) for part in self.parts())
 
     def profile(self, epsilon: float) -> float:

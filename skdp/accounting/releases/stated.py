@@ -1,4 +1,4 @@
-"""Releases with nothing but a guarantee: a pair, a profile, or two distributions."""
+"""Releases with only a guarantee: (epsilon, delta), a profile, or two distributions."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from skdp.accounting.pld.pairs.discrete import RandomisedResponsePair
 from skdp.accounting.pld.pairs.profile import ProfilePair
 from skdp.base.parameters import cached_property
 
-# Guarantees below these count as these: squares of what is as small would vanish.
+# Guarantees below these count as these: the squares of smaller ones would vanish.
 _LEAST_EPSILON = 1e-100
 _LEAST_FAILURE = 1e-290
 
 
 @card_of(PureDPEvent, ApproxDPEvent)
 class Stated(Analysis):
-    """Randomised response that may fail dominates, and is one of these releases.
+    """Dominated by randomised response that may fail, one of these releases.
 
-    Kairouz, Oh and Viswanath (2015), Theorem 3.2: so nothing better can be said.
+    The bound is optimal (Kairouz, Oh and Viswanath, 2015, Theorem 3.2).
     """
 
     event: PureDPEvent | ApproxDPEvent
@@ -68,7 +68,7 @@ class Stated(Analysis):
         return LogMoments(moment, log_kept=log_rest(self._delta), closed_form=True)
 
     def stated(self, read: Reading = Fraction) -> Guarantee:
-        """Return what is stated."""
+        """Return the stated guarantee."""
         return Guarantee(read(self.event.epsilon), read(self._delta))
 
     def covers(self, event: Any) -> bool:
@@ -77,7 +77,7 @@ class Stated(Analysis):
         return bool(event.epsilon <= self.event.epsilon and other._delta <= self._delta)
 
     def of_two(self) -> Event:
-        """Return the guarantee for groups of two (`group_privacy`), also as decimals rounded up."""
+        """Return the guarantee for groups of two, rounded up in decimal."""
         epsilon = decimal_up(2 * read_decimal(self.event.epsilon))
         if self._delta == 0.0:
             return PureDPEvent(epsilon)
@@ -92,25 +92,25 @@ class Stated(Analysis):
 
 
 class KnownProfile(Analysis, ABC):
-    """A release below the pair whose profile is the bound.
+    """A release dominated by the pair whose profile is the bound.
 
     ``docs/proofs/private_selection.md``, section 2.
     """
 
     @abstractmethod
     def is_known(self) -> bool:
-        """Tell whether the bound is proved under this relation."""
+        """Return whether the bound is proved."""
 
     @abstractmethod
     def profile(self, epsilon: float) -> float:
-        """Return an upper bound on delta that holds in both orders of two neighbours."""
+        """Return an upper bound on delta, in both orders."""
 
     @abstractmethod
     def largest_loss(self) -> float:
-        """Return an epsilon with which the release is (epsilon, 0)-DP; perhaps infinite."""
+        """Return an epsilon at delta zero, perhaps infinite."""
 
     def pairs(self) -> DominatingPairs | None:
-        """Return the pair above all losses with this profile."""
+        """Return the pair with this profile."""
         return DominatingPairs(lambda _: self._pair) if self.is_known() else None
 
     @cached_property
@@ -127,33 +127,33 @@ class KnownProfile(Analysis, ABC):
 
 @card_of(ProfileEvent)
 class OwnProfile(KnownProfile):
-    """An event that brings its bound along."""
+    """An event that contains its bound."""
 
     event: ProfileEvent
 
     def is_known(self) -> bool:
-        """Ask the event."""
+        """Return whether the event supports the adjacency."""
         return self.event.supports_adjacency(self.adjacency)
 
     def profile(self, epsilon: float) -> float:
-        """Ask the event; what is no probability promises nothing."""
+        """Return the event's bound, or 1 if it is invalid."""
         bound = self.event.profile_bound(epsilon, self.adjacency)
         return bound if 0.0 <= bound <= 1.0 else 1.0
 
     def largest_loss(self) -> float:
-        """Ask the event; what is no loss promises nothing."""
+        """Return the event's largest loss, or infinity if it is invalid."""
         largest = self.event.largest_loss(self.adjacency)
         return largest if largest >= 0.0 else math.inf
 
 
 @card_of(BoundedRangeEvent)
 class BoundedRange(OwnProfile):
-    """Divergences besides (``docs/proofs/selection_mechanisms.md``, Theorem 2)."""
+    """Has divergences as well (``docs/proofs/selection_mechanisms.md``, Theorem 2)."""
 
     event: BoundedRangeEvent
 
     def log_moments(self) -> LogMoments:
-        """Return those of Gaussian noise with ``mu = epsilon/2``, or of randomised response."""
+        """Return those of mu = epsilon/2, or of randomised response."""
         epsilon = self.event.epsilon
 
         def moment(order: float) -> float:
@@ -164,7 +164,7 @@ class BoundedRange(OwnProfile):
         return LogMoments(moment, closed_form=True)
 
     def rho(self, read: Reading = Fraction) -> Divergence:
-        """Return an eighth of the square, or what pure privacy costs."""
+        """Return an eighth of the square, or the rho of pure privacy."""
         epsilon = read(self.event.epsilon)
         return Divergence(min(epsilon**2 / 8, pure_rho(epsilon)), Fraction(0))
 
@@ -173,13 +173,13 @@ class BoundedRange(OwnProfile):
         return event.epsilon <= self.event.epsilon
 
     def of_two(self) -> BoundedRangeEvent:
-        """Return twice the width: losses along a chain of neighbours add up."""
+        """Return twice the width, as losses along a chain add up."""
         return BoundedRangeEvent(decimal_up(2 * read_decimal(self.event.epsilon)))
 
 
 @card_of(RenyiEvent)
 class Renyi(Analysis):
-    """Only divergences are known, in closed form, and these need not be finite."""
+    """Divergences in closed form, perhaps infinite."""
 
     event: RenyiEvent
 

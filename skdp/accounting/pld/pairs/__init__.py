@@ -1,1 +1,1 @@
-"""Dominating pairs of one release, and how their losses are cut into cells."""
+"""Dominating pairs of one release, and their losses in cells."""

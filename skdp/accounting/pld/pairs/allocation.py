@@ -1,14 +1,14 @@
-"""The profile of one epoch of random allocation with Gaussian noise, from above.
+"""Upper bounds on the profile of one epoch of random allocation with Gaussian noise.
 
-With m lots, ``X(z) = e^(mu z - mu^2/2)`` and independent standard normals z, an epoch's divergence
-at ``g = e^epsilon`` is the mean of ``(sum of Y)_+ / m``, where Y is ``X(z) - g`` if a record is
-removed, ``1 - g X(-z)`` if one is added and ``X(z) - g X(-z)`` if one is replaced
-(Theorems 1 and 2 of ``docs/proofs/random_allocation.md``).
+Let ``X(z) = e^(mu z - mu^2/2)`` with standard normal z, and ``g = e^epsilon``. The divergence of an
+epoch of m batches is the mean of ``(sum of Y)_+ / m`` over m independent copies of
 
-Y goes on a grid by a mean-preserving split, which raises the mean of every convex function. The
-law of the sum on the grid, tilted, comes from the m-th power of a transform: of the option prices
-``E(Y - y)_+`` at the nodes, not of their second differences, so that the error of a power of one
-plus little does not grow with m (section 4 of the page). All errors are added.
+- ``Y = X(z) - g`` if a record is removed,
+- ``Y = 1 - g X(-z)`` if one is added,
+- ``Y = X(z) - g X(-z)`` if one is replaced.
+
+Y is put on a grid by a mean-preserving split. The tilted law of the sum comes from the m-th power
+of a transform. The proofs are sections 3 and 4 of ``docs/proofs/random_allocation.md``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEP = 0.08  # of the deviation of Y; the sum's variance grows by a sixth of it
 _COARSE = 0.15  # the same, where otherwise transforms would be long
 _SIZE = 2**13  # of a transform, wherever that allows the coarse step
 _LARGEST_SIZE = 2**15  # of a transform
-_SMALLEST = 1e-15  # divergences below, where those of a known lot will do
+_SMALLEST = 1e-15  # below, the divergence for a known batch is enough
 _CUT = 1e-5  # of the divergence, what cutting Y off may add, at first or ...
 _LARGEST_CUT = 1e-3  # ... at last, about
 _REACH = 9.0  # deviations of the sum on either side of one large Y that a window holds
@@ -39,9 +39,9 @@ _ROUNDED = 1.0 + 1e-9  # above the rounding of sums of positive terms
 
 
 class _Prices(NamedTuple):
-    """Y on a grid: ``E(Y - y)_+`` above its mean and ``E(y - Y)_+`` below, in units of the step.
+    """``E(Y - y)_+`` above Y's mean and ``E(y - Y)_+`` below, in steps.
 
-    Node k is at ``mean + k step``; ``doubts`` bounds roundings, ``failure`` what was cut off.
+    Node k is at ``mean + k step``; ``doubts`` bounds roundings, ``failure`` the dropped mass.
     """
 
     nodes: Indices
@@ -57,7 +57,7 @@ class _Prices(NamedTuple):
         return math.log1p((2.0 * math.sinh(0.5 * tilt * self.step)) ** 2 * total)
 
     def sketch(self) -> _Prices:
-        """Return few nodes, each with the prices of those around it, for estimates."""
+        """Return few nodes with combined prices, for estimates."""
         far = np.geomspace(1.0, max(-self.nodes[0], self.nodes[-1]), _SKETCHED)
         far = np.clip(np.concatenate([-far, far]), self.nodes[0], self.nodes[-1])
         chosen = np.unique(far.astype(np.int64))
@@ -69,7 +69,7 @@ class _Prices(NamedTuple):
 
 
 class AllocatedEpoch:
-    """An epoch of ``lots`` lots in one direction: "remove", "add" or "replace".
+    """An epoch in one direction: "remove", "add" or "replace".
 
     ``mu`` is one record's contribution over the noise.
     """
@@ -80,16 +80,16 @@ class AllocatedEpoch:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the loss, about."""
-        told = (self._own + self._other) * self.mu  # that of a known lot, far below for large mu
+        """The approximate standard deviation of the loss."""
+        told = (self._own + self._other) * self.mu  # that of a known batch, far below for large mu
         return min(told, math.sqrt(self._variance(1.0) / self.lots))
 
     def profile(self, epsilon: float, most: float = 1.0) -> float:
-        """Return an upper bound on the divergence at an ``epsilon >= 0`` in nats.
+        """Bound the divergence at an ``epsilon >= 0`` in nats.
 
-        It is one at any smaller epsilon; ``most`` is one that is known.
+        ``most`` is a known bound, such as one at a smaller epsilon.
         """
-        # Whoever is told a record's lot sees one Gaussian release.
+        # If a record's batch is known, it is in one Gaussian release.
         told = gaussian_profile.delta((self._own + self._other) * self.mu, epsilon)
         most = min(most, told)
         if self.lots == 1 or told < _SMALLEST:
@@ -137,12 +137,12 @@ class AllocatedEpoch:
         return side * (own - other + level * still), 16.0 * UNIT_ROUNDOFF * (1.0 + square) * sizes
 
     def _on_grid(self, ratio: float, tail: float) -> _Prices:
-        """Cut Y off where it is hardly ever, and split it among the nodes of a grid."""
+        """Cut Y off, and split it among the nodes of a grid."""
         far = max(self.mu - float(ndtri(tail)), -float(ndtri(tail / self.lots)))
-        # A z above counts as an infinite loss, and as one at the end besides, all moved up so that
+        # A z above counts as an infinite loss, and also as one at the end, all moved up so that
         # the mean remains; one below is raised to the end, and the mean with it.
         end = self._value(far, ratio) if self._own else 1.0
-        # If a record is added, one Y of 1 - lots makes the sum negative: no matter how low it is.
+        # If a record is added, a single Y of at most 1 - lots makes the sum negative.
         start = max(self._value(-far, ratio), -math.inf if self._own else 1.0 - self.lots)
         top, top_doubt = self._priced(np.array([end]), ratio, 1.0)
         bottom, bottom_doubt = self._priced(np.array([start]), ratio, -1.0)
@@ -166,7 +166,7 @@ class AllocatedEpoch:
         return _Prices(nodes, np.maximum(prices, 0.0) / step, doubts / step, mean, step, failure)
 
     def _composed(self, ratio: float, tail: float) -> float:
-        """Return a bound on the divergence at g, by the law of the sum of Y."""
+        """Bound the divergence at g by the law of the sum."""
         grid = self._on_grid(ratio, tail)
         deviation = math.sqrt(self._variance(ratio) * self.lots)
         width = grid.step * max(-grid.nodes[0], grid.nodes[-1])
@@ -181,9 +181,9 @@ class AllocatedEpoch:
 
 
 def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moments: Array) -> float:
-    """Bound the mean of the positive part of a sum of independent copies of Y.
+    """Bound the mean of the positive part of a sum of copies of Y.
 
-    Tilts are compared by their estimated log moments of the sum; any tilt gives a bound.
+    Any tilt gives a bound.
     """
     # Half of the best for Chernoff's bound, at which large Y would be all that there is.
     tilt = 0.5 * float(tilts[np.argmin(moments)])
@@ -208,10 +208,9 @@ def _mean_above(grid: _Prices, lots: int, deviation: float, tilts: Array, moment
 
 
 def _tilted_law(grid: _Prices, lots: int, tilt: float, size: int) -> tuple[Array, float, float]:
-    """Return the tilted law of a sum of nodes, wrapped; a bound on its errors; the log moment.
+    """Return the wrapped tilted law of a sum, its error and log moment.
 
-    With s the exponent, the moment of one node's law is ``1 + 4 sinh^2(s/2)`` times that of the
-    prices, whose second differences are its masses.
+    With exponent s, a node's moment is ``1 + 4 sinh^2(s/2)`` times that of prices.
     """
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     exponents = tilt * grid.step * grid.nodes

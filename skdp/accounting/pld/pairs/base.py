@@ -1,8 +1,7 @@
-"""What a dominating pair of one release must tell each engine.
+"""Interface of a dominating pair of one release for all engines.
 
-A pair ``(P, Q)`` dominates a mechanism when its hockey-stick divergence bounds the mechanism's at
-every epsilon; compositions are then dominated by products of pairs (Zhu, Dong and Wang, 2022,
-Theorem 10).
+A pair ``(P, Q)`` dominates a mechanism if its hockey-stick divergence bounds the mechanism's at
+every epsilon. Products of pairs then dominate compositions (Zhu, Dong and Wang, 2022, Theorem 10).
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _ON_THE_GRID = 2e-15  # relative deviation of a lattice from a multiple of the s
 
 
 class NodeMasses(NamedTuple):
-    """Probabilities under P at the given losses, and at an infinite loss.
+    """Probabilities under P at losses, and at an infinite loss.
 
-    ``falling`` and ``rising`` came from cells, to either end; ``below`` from below the first node.
+    ``falling`` and ``rising`` came from cells; ``below`` from below the first node.
     """
 
     masses: Array
@@ -34,29 +33,28 @@ class NodeMasses(NamedTuple):
 
 
 class Transformable(Protocol):
-    """The loss of one release as the inversion asks for it.
+    """The loss of one release for the inversion.
 
-    ``failure`` is P's probability of an infinite loss, ``cut_mass`` that of losses left out, both
-    not contained in the moments. At ``largest_tilt`` moments are not yet out of reach.
+    ``failure`` (infinite losses) and ``cut_mass`` (dropped ones) are not in the moments.
     """
 
     failure: float
 
     @property
     def cut_mass(self) -> float:
-        """Probability under P of losses left out."""
+        """Probability under P of dropped losses."""
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach."""
+        """A tilt with moments in range."""
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return log E[e^(theta L)] and its first two derivatives, estimated."""
+        """Estimate log E[e^(theta L)] and two derivatives."""
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] over finite losses, and bounds on its absolute error.
+        """Return log E[e^(zL)] over finite losses, and error bounds.
 
-        All of ``z`` have the same positive real part. Any branch of the logarithm will do.
+        All ``z`` have the same positive real part. Any branch is valid.
         """
 
     def decay(self, theta: float, frequency: float) -> float:
@@ -66,10 +64,10 @@ class Transformable(Protocol):
 class Pair(Protocol):
     """A dominating pair of one release.
 
-    ``failure`` is P's probability of an infinite loss, ``largest_loss`` the supremum of the finite
-    ones (or above it by roundings); ``variation`` bounds the total variation distance. For grids,
-    ``atomic`` says that all losses are atoms. Atoms are at ``origin`` plus multiples of
-    ``lattice``, which is 0 if there are none; a grid is aligned if it starts from there.
+    ``failure`` is P's infinite probability, ``largest_loss`` the finite supremum (or slightly above
+    it); ``variation`` bounds the total variation distance. If ``atomic``, all losses are atoms.
+    Atoms are at ``origin`` plus multiples of ``lattice`` (0 without atoms); an aligned grid starts
+    there.
     """
 
     failure: float
@@ -86,28 +84,28 @@ class Pair(Protocol):
         """A bound on the total variation distance."""
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return losses for the inversion, of a pair above this one and of one below it.
+        """Return losses above this pair, and below it, for the inversion.
 
-        The two may be one object. Large losses may lack, of a probability of about ``tail``.
+        They may be one object. Large losses of probability about ``tail`` may be missing.
         """
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``, where known closely."""
+        """Bound the hockey-stick divergence at ``epsilon >= 0``, or return None."""
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """Return losses with about ``tail`` of P outside on either side."""
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid, in sixteenths of unit roundoff.
+        """Bound relative errors of masses, in sixteenths of unit roundoff.
 
-        One more than the largest exponent that they are made from; see section 8.
+        One more than their largest exponent; see section 8.
         """
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """Return coarse losses and probabilities, for estimates."""
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass.
+        """Return indices of losses in steps, masses, and infinite mass.
 
         If ``aligned``, indices count from ``origin``, else from a loss of 0.
         """
@@ -119,7 +117,7 @@ class Pair(Protocol):
 
 
 def subdivision(lattice: float, step: float) -> int:
-    """Return how many steps a lattice's distance has, 0 if it is no multiple of the step."""
+    """Return a lattice's distance in steps, or 0."""
     ratio = lattice / step
     if ratio > _LARGEST_RATIO:
         return 0
@@ -128,9 +126,9 @@ def subdivision(lattice: float, step: float) -> int:
 
 
 def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasses]:
-    """Put atoms with increasing losses on a grid, dominating them.
+    """Put atoms on a grid, dominating them.
 
-    Return indices, perhaps with gaps, and what is there; cells go from each index to the next.
+    Return indices, perhaps with gaps, and masses; cells go from each index to the next.
     """
     lower = np.floor(losses / step)
     offset = losses - lower * step
@@ -147,7 +145,7 @@ def place(losses: Array, masses: Array, step: float) -> tuple[Indices, NodeMasse
 
 
 def log_one_plus(u: Complex) -> Complex:
-    """Return the principal log(1 + u), with an error relative to ``u`` where that is small."""
+    """Return the principal log(1 + u), accurate for small ``u``."""
     square = u.real**2 + u.imag**2
     near = 0.5 * np.log1p(np.maximum(2.0 * u.real + square, -0.9))
     with np.errstate(divide="ignore"):

@@ -1,21 +1,10 @@
-"""Pairs whose losses are spread over cells of a grid, from above and from below.
+"""Pairs with losses spread over cells of a grid, for upper and lower bounds.
 
-Let ``g`` be the hockey-stick divergence as a function of ``y = e^epsilon``: convex and falling. The
-discrete pair of `pairs.spread` has the chords of ``g`` between the nodes. Inside a cell, ``g``
-is above its tangents at the two ends, whose slopes differ from the chord's by the masses under Q
-that the ends received, ``q_lo`` and ``q_hi``. Lower the chords by ``e`` at the nodes: the lowered
-ones are below both tangents, hence below ``g``, as soon as they are where the tangents meet, that
-is if ``q_lo e_lo + q_hi e_hi >= q_lo q_hi (y_hi - y_lo)``. With equal ends that is the height of
-the triangle of chord and tangents, which shrinks with the square of the cell. If the result is
-convex it is the divergence of a pair again, whose masses under Q are the changes of slope. Where it
-is not, its greatest convex minorant is taken.
-
-The pair may lack some of P's mass. That is a pair in which an outcome has been withheld, and the
-composition of curves is as monotone for such.
-
-`spread` connects the dots (Doroshenko et al., 2022): the mass of each cell moves to the two ends of
-the cell so that its mass under P and under Q are both kept. The discrete pair dominates. From the
-same cells `optimistic.lowered` makes one that is dominated.
+`spread` connects the dots (Doroshenko et al., 2022): each cell's mass moves to its two ends, and
+its masses under P and Q are preserved. The discrete pair dominates. Its divergence has the chords
+of the true one as a function of ``e^epsilon``. `lowered` lowers the chords below the tangents at
+the ends, and makes a dominated pair (section 8 of ``docs/proofs/certified_intervals.md``). This
+pair may have less than P's mass, like one with a withheld outcome; composition remains monotone.
 """
 
 from __future__ import annotations
@@ -37,7 +26,7 @@ _LARGEST_CELL = 30.0
 
 
 def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
-    """Return masses under P of a dominated pair on the same nodes, ``step`` nats apart.
+    """Return masses under P of a dominated pair on nodes ``step`` nats apart.
 
     ``zero`` is the node of loss zero, if any, without infinite losses; masses beyond are dropped.
     """
@@ -61,11 +50,10 @@ def lowered(step: float, nodes: NodeMasses, zero: int | None = None) -> Array:
 
 
 def _cut(step: float, lowering: Array, curve: Array, zero: int | None) -> tuple[Array, int, float]:
-    """End the lowered curve where it would fall below what is known to be attained.
+    """End the lowered curve where it would fall below an attained value.
 
-    Zero always is; take it from one node earlier, to be safe in between. So is ``1 - y`` if all
-    of P's mass is at finite losses. Return the lowering, the node from which on the curve is zero,
-    and by how much values that were replaced may be off.
+    Attained are zero, from one node earlier to be safe, and ``1 - y`` if all of P's mass is finite.
+    Return the lowering, the first node of the zero part, and the error of replaced values.
     """
     negative = np.flatnonzero(lowering > curve * (1.0 - _MARGIN))
     first = int(negative[0]) if len(negative) else len(curve)
@@ -84,7 +72,7 @@ def _cut(step: float, lowering: Array, curve: Array, zero: int | None) -> tuple[
 def _changes_of_slope(
     step: float, masses: Array, lowering: Array, curve: Array, doubt: float
 ) -> Array:
-    """Return the masses under P of a lowered curve that is zero from its last node on."""
+    """Return masses under P of a lowered curve."""
     last, growth = len(lowering) - 1, math.expm1(step)
     rise = np.diff(lowering)
     out = masses[: last + 1].copy()
@@ -101,9 +89,9 @@ def _changes_of_slope(
 
 
 def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array:
-    """Return by how much to lower the curve at each node, nothing at the last one.
+    """Return the lowering of the curve at each node, zero at the last one.
 
-    Nor at the first, unless cells are wide: atoms at both ends and all of P's mass are then kept.
+    Zero at the first, too, unless cells are wide: atoms at the ends and P's mass then stay.
     """
     growth = math.expm1(step)
     total = falling * (1.0 + growth) + rising
@@ -121,7 +109,7 @@ def _lowering(step: float, falling: Array, rising: Array, curve: Array) -> Array
 
 
 def profile_at_nodes(step: float, masses: Array) -> Array:
-    """Return the divergence of a discrete pair at each of its losses, accurate to itself."""
+    """Return a discrete pair's divergence at its losses."""
     size = len(masses)
     out = np.zeros(size)
     stretch = max(1, min(size, int(_LARGEST_STRETCH / step)))
@@ -141,7 +129,7 @@ def profile_at_nodes(step: float, masses: Array) -> Array:
 
 
 def _convex(step: float, masses: Array) -> Array:
-    """Take the greatest convex minorant of a curve, given by signed masses under P."""
+    """Return a curve's greatest convex minorant, by signed masses."""
     # A node of negative mass lies above the line between any two around it, so that it is not on
     # the minorant. Its mass moves to the nearest nodes that are kept, keeping its masses under P
     # and Q; below the first of these, to it and to a loss of minus infinity.
@@ -187,7 +175,7 @@ _ON_AN_END = 1e-9  # of a step: extreme losses this close to a node are there, u
 
 
 class CellPair(ABC):
-    """A pair that knows its masses between any losses."""
+    """A pair with known masses between any losses."""
 
     failure = 0.0
     atomic = False
@@ -198,11 +186,11 @@ class CellPair(ABC):
 
     @abstractmethod
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """See `Pair`."""
 
     @abstractmethod
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
 
     @abstractmethod
     def node_masses(self, edges: Array) -> NodeMasses:
@@ -212,14 +200,14 @@ class CellPair(ABC):
         """
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        """See `Pair`."""
         indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
         return indices, _moved(edges, nodes, up=True).masses, nodes.infinite
 
     def optimistic_grid(
         self, step: float, tail: float, aligned: bool = False
     ) -> tuple[Indices, Array, float]:
-        """Return the same for a discrete pair that this one dominates."""
+        """See `Pair`."""
         indices, edges, nodes = self._nodes_on_grid(step, tail, aligned)
         zero = None if aligned and self.origin != 0.0 else int(-indices[0])
         return indices, lowered(step, _moved(edges, nodes, up=False), zero), 0.0
@@ -239,7 +227,7 @@ class CellPair(ABC):
 
 
 def _moved(edges: Array, nodes: NodeMasses, *, up: bool) -> NodeMasses:
-    """Move mass to one end of cells that have too little under Q, or P, to be shared."""
+    """Move mass to one end of cells with too little to share."""
     masses = nodes.masses.copy()
     with np.errstate(divide="ignore"):
         log_masses = np.log(nodes.falling + nodes.rising)
@@ -251,10 +239,10 @@ def _moved(edges: Array, nodes: NodeMasses, *, up: bool) -> NodeMasses:
 
 
 def spread(edges: Array, mass: Array, excess: Array, below: float, above: float) -> NodeMasses:
-    """Move each cell's mass to its ends, keeping its masses under P and Q.
+    """Move each cell's mass to its ends, preserving P and Q.
 
-    ``excess`` is the mass under P less ``e^l`` times that under Q, ``l`` the lower end: what the
-    upper end receives, times ``1 - e^-width``. Clipping to [0, mass] only matters for rounding.
+    ``excess`` is P's mass minus ``e^l`` times Q's, with lower end ``l``: the upper end's share
+    times ``1 - e^-width``. Clipping is only for rounding.
     """
     share = -np.expm1(-np.diff(edges))
     rising = np.where(share > 0.0, np.clip(excess / np.maximum(share, 1e-300), 0.0, mass), mass)
@@ -267,7 +255,7 @@ def spread(edges: Array, mass: Array, excess: Array, below: float, above: float)
 
 
 def join_at_zero(zero: int, negative: NodeMasses, positive: NodeMasses, still: float) -> NodeMasses:
-    """Join what is below and above the node of loss zero, which has the mass ``still`` besides."""
+    """Join masses below and above loss zero, which has the mass ``still``."""
     masses = np.concatenate([negative.masses, positive.masses[1:]])
     masses[zero] += positive.masses[0]
     masses[zero] += still
@@ -281,9 +269,9 @@ def join_at_zero(zero: int, negative: NodeMasses, positive: NodeMasses, still: f
 
 
 def invert_mixture(rate: float, loss: Array) -> tuple[Array, Array]:
-    """Return the r with ``log(1 - rate + rate e^r) = loss``, and ``e^r``, cut where it is large.
+    """Return the r with ``log(1 - rate + rate e^r) = loss``, and ``e^r``.
 
-    Below log(1 - rate), which no r attains, r is -inf and "e^r" negative: what solves the equation.
+    Below log(1 - rate), r is -inf and "e^r" the negative solution.
     """
     if rate == 1.0:
         return loss, np.exp(np.minimum(loss, LARGEST_EXPONENT))

@@ -1,9 +1,9 @@
 """Dominating pairs whose privacy losses are atoms at equal distances.
 
-Both kinds of noise on the integers have these: shifted by ``sensitivity``, the output x has a loss
-of ``lattice * (x - sensitivity / 2)`` (for Laplace noise, with x cut to [0, sensitivity]). They are
-symmetric, so one pair covers both orders of two neighbours, and their densities are log-concave, so
-that smaller shifts reveal less.
+They belong to noise on the integers, shifted by ``sensitivity``. The output x has a loss of
+``lattice * (x - sensitivity / 2)`` (for Laplace noise, with x cut to [0, sensitivity]). The pairs
+are symmetric, so one covers both orders of two neighbours. Densities are log-concave, so smaller
+shifts reveal less.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PROFILE_ROUNDING = 1e-12  # relative error of a profile in closed form, generou
 
 
 class AtomicPair(ABC):
-    """A pair whose losses are ``origin + k * lattice`` for whole numbers ``k``."""
+    """A pair whose losses are ``origin + k * lattice`` for integers ``k``."""
 
     failure = 0.0
     largest_loss = math.inf
@@ -45,23 +45,23 @@ class AtomicPair(ABC):
     origin: float
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses; see `Pair`."""
+        """See `Pair`."""
         return 1.0 - math.log(max(float(np.min(self.atoms(tail)[1])), SMALLEST_TAIL))
 
     @abstractmethod
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers ``k``, their probabilities under P, and a bound on what lies above.
+        """Return integers ``k``, probabilities under P, and a bound on the mass above.
 
-        A probability ``tail`` may lie on either side; a shortfall at the lower end is left out.
+        ``tail`` may be outside on either side; the lower part is dropped.
         """
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """See `Pair`."""
         losses = self._losses(self.atoms(tail)[0], False)
         return float(losses[0]), float(losses[-1])
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         numbers, masses, _ = self.atoms(tail)
         losses = self._losses(numbers, False)
         if len(losses) <= _SKETCHED:
@@ -71,7 +71,7 @@ class AtomicPair(ABC):
         return step * indices, nodes.masses
 
     def grid(self, step: float, tail: float, aligned: bool = False) -> tuple[Indices, Array, float]:
-        """Return indices of losses in units of ``step``, their masses, and the infinite mass."""
+        """See `Pair`."""
         numbers, masses, above = self.atoms(tail)
         missing = max(0.0, 1.0 - self.failure - above - float(np.sum(masses)))
         masses = masses.copy()
@@ -86,7 +86,7 @@ class AtomicPair(ABC):
     def optimistic_grid(
         self, step: float, tail: float, aligned: bool = False
     ) -> tuple[Indices, Array, float]:
-        """Return the same for a discrete pair that this one dominates."""
+        """See `Pair`."""
         numbers, masses, _ = self.atoms(tail)
         factor = subdivision(self.lattice, step)
         if aligned and factor:
@@ -108,7 +108,7 @@ class AtomicPair(ABC):
         return losses if aligned else losses + self.origin
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the losses for the inversion; see `Pair`."""
+        """See `Pair`."""
         numbers, masses, _ = self.atoms(0.0)
         doubt = LIMITS.cell_error * self.roundings(0.0)
         loss = AtomsLoss(self._losses(numbers, False), masses, self.failure, doubt)
@@ -116,7 +116,7 @@ class AtomicPair(ABC):
 
 
 class DiscreteLaplacePair(AtomicPair):
-    """Discrete Laplace noise; the shift is sensitivity over scale, the largest loss."""
+    """Discrete Laplace noise, shifted by ``shift`` scales."""
 
     def __init__(self, sensitivity: int, shift: float) -> None:
         self.sensitivity = sensitivity
@@ -127,7 +127,7 @@ class DiscreteLaplacePair(AtomicPair):
         self.variation = self.profile(0.0)[1]
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of losses and their probabilities under P: all of them."""
+        """See `AtomicPair`."""
         k = np.arange(-self.sensitivity, 1, dtype=np.float64)
         scale = self.shift / self.sensitivity
         # P(X - sensitivity = k) = (1 - a) / (1 + a) a^-k, with the tails at both ends.
@@ -137,7 +137,7 @@ class DiscreteLaplacePair(AtomicPair):
         return k, masses, 0.0
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
         # Linear in e^epsilon between losses l, where it is 1 - e^((l - shift) / 2).
@@ -164,7 +164,7 @@ class RandomisedResponsePair(AtomicPair):
         self.variation = delta + (1.0 - delta) * math.tanh(0.5 * epsilon)
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of the two losses, and their probabilities under P."""
+        """See `AtomicPair`."""
         kept = 1.0 - self.failure
         down = kept * math.exp(-self.largest_loss) / (1.0 + math.exp(-self.largest_loss))
         up = kept / (1.0 + math.exp(-self.largest_loss))
@@ -173,7 +173,7 @@ class RandomisedResponsePair(AtomicPair):
         return np.array([-1.0, 0.0]), np.array([down, up]), 0.0
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         value = self.failure
         error = _RESPONSE_ROUNDING * value
         if epsilon < self.largest_loss:
@@ -216,18 +216,18 @@ class DiscreteGaussianPair(AtomicPair):
         return -0.5 * (x / self.sigma) ** 2 - self._log_total
 
     def _mass(self, first: int, last: int) -> float:
-        """Return the noise's mass on the integers from ``first`` to ``last``."""
+        """Return the mass from ``first`` to ``last``."""
         reach = self._reach(SMALLEST_TAIL)
         x = np.arange(max(first, -reach), min(last, reach) + 1.0)
         return float(np.sum(np.exp(self._log_density(x))))
 
     def _reach(self, tail: float) -> int:
-        """Return m with P(X > m) <= tail / 2; discrete tails are below Gaussian ones from m."""
+        """Return m with P(X > m) <= tail / 2, by Gaussian tails."""
         size = -float(ndtri(max(0.5 * tail, SMALLEST_TAIL)))
         return math.ceil(max(size, 1.0) * self.sigma) + 1
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return the numbers of losses, their probabilities under P, and what lies above."""
+        """See `AtomicPair`."""
         reach = self._reach(tail)
         x = np.arange(-reach, reach + 1, dtype=np.float64)
         return (
@@ -237,19 +237,19 @@ class DiscreteGaussianPair(AtomicPair):
         )
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """See `Pair`."""
         reach = self._reach(tail)
         middle = -self.origin
         return middle - self.lattice * reach, middle + self.lattice * reach
 
     @cached_property
     def _everything(self) -> tuple[Array, Array, float]:
-        """Return all losses that are listed, their probabilities, and what lies above."""
+        """Return all listed losses, probabilities, and the mass above."""
         numbers, masses, above = self.atoms(SMALLEST_TAIL)
         return self.origin + self.lattice * numbers, masses, above
 
     def profile(self, epsilon: float) -> tuple[float, float] | None:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         losses, masses, above = self._everything
         # The sum may err by its rounding, and by that of the losses themselves.
         rounding = 8.0 * UNIT_ROUNDOFF * (abs(epsilon) - self.origin)
@@ -260,27 +260,27 @@ class DiscreteGaussianPair(AtomicPair):
         return max(0.0, value - error), min(1.0, value + error + above)
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the pair itself, or a list of losses, which is short where noise is narrow."""
+        """Return the pair itself, or a short list if noise is narrow."""
         return super().transforms(tail) if self.sigma < _NARROW else (self, self)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives, estimated."""
+        """See `Transformable`."""
         return atoms_cumulants(*self.sketch(1e-100), theta)
 
     @property
     def largest_tilt(self) -> float:
-        """A tilt at which moments are not yet out of reach: that of one unlikely loss."""
+        """A tilt with moments in range: that of one unlikely loss."""
         return 1e6 / max(self.span(1e-12)[1], 1e-12)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Return 0: transforms of atoms come back to their full size."""
+        """Return 0, as atoms do not fall."""
         return 0.0
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E[e^(zL)] and bounds on its absolute error; see `Pair`.
+        """Return the transform by a ratio of theta functions; see `Transformable`.
 
-        Up to its first factor, that of Gaussian noise, it is a ratio of theta functions, at
-        ``(z + 1) * sensitivity`` and at zero, and periodic in the imaginary part of ``z``.
+        They are at ``(z + 1) * sensitivity`` and at zero, times a Gaussian factor, and periodic in
+        Im z.
         """
         period = 2.0 * math.pi / self.lattice
         turns = np.round(z.imag / period)
@@ -314,30 +314,30 @@ class DiscreteGaussianPair(AtomicPair):
 
 
 class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
-    """Discrete Gaussian noise so wide that its integers are too many to be listed."""
+    """Discrete Gaussian noise with too many integers to list."""
 
     atomic = True
 
     def _mass(self, first: int, last: int) -> float:
-        """Return the noise's mass on the integers from ``first`` to ``last``, rounded up."""
+        """Return the mass from ``first`` to ``last``, rounded up."""
         return float(self._cells(np.array([float(first), last + 1.0]))[0]) + 1e-15
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """See `Pair`."""
         return DiscreteGaussianPair.span(self, tail)
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
         farthest = (self._reach(tail) + self.sensitivity) / self.sigma
         return 1.0 + 0.5 * min(farthest, -float(ndtri(SMALLEST_TAIL))) ** 2
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         edges = np.linspace(*self.span(tail), _SKETCHED_GAUSSIAN)
         return edges, self.node_masses(edges).masses
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         first = np.ceil((edges - self.origin) / self.lattice)  # least output in each cell
         still, moved = self._cells(first), self._cells(first - self.sensitivity)
         if self.sensitivity < _SMALL_SHIFT * self.sigma:
@@ -351,10 +351,10 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return spread(edges, moved, excess, float(ndtr(ends[0])), float(ndtr(-ends[1])))
 
     def profile(self, epsilon: float) -> None:
-        """Know no sum that is short enough."""
+        """Return None, as no sum is short enough."""
 
     def _cells(self, edges: Array) -> Array:
-        """Return the mass of wide noise from each whole number up to the next one, exclusive.
+        """Return the mass from each integer to before the next.
 
         By Euler-Maclaurin at half-integers: the next term is below 1e-11 of the sum at 38 sigma.
         """
@@ -367,9 +367,9 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
         return np.where(b > a, np.maximum(ndtr(b) - ndtr(a) + edge, 0.0), 0.0)
 
     def _just_below(self, edges: Array) -> Array:
-        """Return the mass of as many integers below each edge as a small shift moves across it.
+        """Return the mass that a small shift moves across each edge.
 
-        By the density in their middle and its second derivative, to 1e-13 of it.
+        By the density in the middle and its second derivative, to 1e-13 of it.
         """
         u = (edges - 0.5 * (self.sensitivity + 1.0)) / self.sigma
         bend = (self.sensitivity**2 - 1.0) / (24.0 * self.sigma**2) * (u * u - 1.0)
@@ -377,6 +377,6 @@ class WideDiscreteGaussianPair(CellPair, DiscreteGaussianPair):
 
 
 def discrete_gaussian_pair(sensitivity: int, sigma: float) -> DiscreteGaussianPair:
-    """Return the pair that suits the noise's width."""
+    """Return the pair for the width of the noise."""
     suited = WideDiscreteGaussianPair if sigma > _WIDE else DiscreteGaussianPair
     return suited(sensitivity, sigma)

@@ -3,16 +3,16 @@
 With ``M(x) = 1 - q + q e^(mu x - mu^2/2)`` and unit noise, the pairs are
 
 - `GaussianPair`: N(mu) against N(0);
-- `RemovalPair` and `AdditionPair`: (1-q) N(0) + q N(mu) against N(0), and the reverse (Poisson
-  sampling, add-remove; one pair of neighbours has one direction throughout a plan);
+- `RemovalPair`, `AdditionPair`: (1-q) N(0) + q N(mu) against N(0), and the reverse (Poisson,
+  add-remove). One pair of neighbours has one direction throughout a plan;
 - `PoissonReplacementPair`: (1-q) N(0) + q N(mu) against (1-q) N(0) + q N(-mu), which dominates by
   convexity and Gaussian interpolation;
-- `UniformReplacementPair`: the symmetric pair whose profile is
-  ``p delta_G(log(1 + (e^eps - 1)/p); mu)`` for ``eps >= 0`` in both orders (Balle, Barthe and
-  Gaboardi, 2018, Theorem 9). Its loss is log M with the masses of a removal and -log M with those
-  of an addition, both for x > mu/2, and zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of
-  the two composed directions is *not* a bound here: one pair of neighbours may act as a removal at
-  one step and as an addition at another (Lebeda, Regehr, Kamath and Steinke, 2024).
+- `UniformReplacementPair`: the symmetric pair with the profile ``p delta_G(log(1 + (e^eps - 1)/p);
+  mu)`` for ``eps >= 0`` (Balle, Barthe and Gaboardi, 2018, Theorem 9).
+
+The last loss is log M with a removal's masses and -log M with an addition's, for x > mu/2. It is
+zero with mass ``(1-p) (1 - 2 Phi(-mu/2))``. The larger of the two composed directions is *not* a
+bound, as removals and additions may alternate (Lebeda, Regehr, Kamath and Steinke, 2024).
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _ROUNDED = 1.0 + 1e-14  # above the rounding of a profile's or a distance's last
 
 
 class GaussianMixturePair(CellPair):
-    """A pair made of unit Gaussians at 0 and at ``mu > 0`` (and ``-mu``), the latter with a rate.
+    """A pair of unit Gaussians at 0 and at ``mu > 0`` (and ``-mu``).
 
-    The rate lies in (0, 1), but for `GaussianPair`.
+    The rate of the latter is in (0, 1), except for `GaussianPair`.
     """
 
     spare_nodes = 1
@@ -70,16 +70,16 @@ class GaussianMixturePair(CellPair):
         """Return the losses at points, monotone in them."""
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """See `Pair`."""
         low, high = np.sort(self.losses_at(np.array(self._support(tail))))
         return float(low), float(high)
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
         return 1.0 + 0.5 * min(_reach(tail) + self.farthest * self.mu, _FARTHEST) ** 2
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         x_low, x_high = self._support(tail)
         reach = x_high - self.mu if x_high > self.mu else -x_low
         parts = [np.arange(x_low, min(-x_low, x_high) + 0.1, 0.1)]
@@ -93,21 +93,21 @@ class GaussianMixturePair(CellPair):
         return edges, self.node_masses(edges).masses
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the loss for the inversion; see `Pair`."""
+        """See `Pair`."""
         cut = self._support(tail)[1] if tail > 0.0 and self._mixture.rises else math.inf
         loss = GaussianMixtureLoss(replace(self._mixture, cut=cut))
         return loss, loss
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
+        """See `Pair`."""
         return self._scaled_profile(self.rate, float(log_mixture(1.0 / self.rate, epsilon)))
 
     def _scaled_profile(
         self, factor: float, inner: float, doubt: float = 0.0
     ) -> tuple[float, float]:
-        """Bound the Gaussian divergence at another epsilon, known up to rounding, times a factor.
+        """Bound a factor times the Gaussian divergence at another epsilon.
 
-        That is what mixtures have. Both may be off by a doubt besides, the factor relatively.
+        Both may have a doubt, relative for the factor.
         """
         slip = 1e-15 * (1.0 + inner) + doubt
         low, _ = gaussian_profile.delta_bounds(self.mu, inner + slip)
@@ -116,14 +116,14 @@ class GaussianMixturePair(CellPair):
         return max(factor * low * (1.0 - 1e-14 - doubt), 0.0), most
 
     def _support(self, tail: float) -> tuple[float, float]:
-        """Interval of x outside which P has at most about ``tail`` on either side."""
+        """Interval of x with about ``tail`` of P outside on either side."""
         reach = _reach(tail)
         share = max(0.5 * tail / self.rate, SMALLEST_TAIL)
         shifted = self.mu - float(ndtri(share)) if share < 0.5 else 0.0
         return -reach, max(reach, shifted)
 
     def _log_ratios(self, x: Array) -> Array:
-        """Return log M(x), accurately also where it is tiny."""
+        """Return log M(x), accurate also where it is tiny."""
         return log_mixture(self.rate, self.mu * x - 0.5 * self.mu**2)
 
     def _invert(self, loss: Array) -> tuple[Array, Array]:
@@ -132,7 +132,7 @@ class GaussianMixturePair(CellPair):
         return (log_ratio + 0.5 * self.mu**2) / self.mu, ratio
 
     def _spread_up(self, edges: Array, whole: bool = True) -> NodeMasses:
-        """Spread P = (1-q) N(0) + q N(mu) against Q = N(0), perhaps without what is below."""
+        """Spread P = (1-q) N(0) + q N(mu) against Q = N(0), perhaps without the part below."""
         q = self.rate
         x, ratio = self._invert(edges)
         still, moved = _normal_cells(x), _normal_cells(x - self.mu)
@@ -153,7 +153,7 @@ class GaussianMixturePair(CellPair):
         return spread(edges, still, excess, float(ndtr(-x[0])), float(ndtr(x[-1])))
 
     def _outside(self, x: Array) -> tuple[float, float]:
-        """Return what (1-q) N(0) + q N(mu) has below the first point, and above the last."""
+        """Return the mixture's mass below the first point, and above the last."""
         q, low, high = self.rate, x[0], x[-1]
         below = (1.0 - q) * ndtr(low) + q * ndtr(low - self.mu)
         return float(below), float((1.0 - q) * ndtr(-high) + q * ndtr(self.mu - high))
@@ -169,11 +169,11 @@ class RemovalPair(GaussianMixturePair):
         self.origin = math.log1p(-rate) if rate < 1.0 else 0.0
 
     def losses_at(self, x: Array) -> Array:
-        """Return the losses at points."""
+        """See `GaussianMixturePair`."""
         return self._log_ratios(x)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_up(edges)
 
 
@@ -187,25 +187,25 @@ class GaussianPair(RemovalPair):
         super().__init__(1.0, mu)
 
     def cumulants(self, theta: float) -> tuple[float, float, float]:
-        """Return the log moment of the loss and its first two derivatives."""
+        """See `Transformable`."""
         square = self.mu * self.mu
         return 0.5 * square * theta * (theta + 1.0), square * (theta + 0.5), square
 
     def log_transform(self, z: Complex) -> tuple[Complex, Array]:
-        """Return log E_P[e^(z L)] and bounds on its absolute error; see `Pair`."""
+        """See `Transformable`."""
         values = 0.5 * self.mu * self.mu * z * (z + 1.0)
         return values, 8.0 * UNIT_ROUNDOFF * np.abs(values)
 
     def decay(self, theta: float, frequency: float) -> float:
-        """Bound how much smaller the moments are at all frequencies from a given one on."""
+        """See `Transformable`."""
         return -0.5 * (self.mu * frequency) ** 2
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return the pair itself: its largest losses are no hindrance."""
+        """Return the pair itself."""
         return self, self
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         low, high = gaussian_profile.delta_bounds(self.mu, epsilon)
         return low * (1.0 - 1e-14), high * _ROUNDED
 
@@ -223,15 +223,15 @@ class AdditionPair(GaussianMixturePair):
         self.largest_loss = -math.log1p(-rate)
 
     def losses_at(self, x: Array) -> Array:
-        """Return the losses at points."""
+        """See `GaussianMixturePair`."""
         return -self._log_ratios(x)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_down(edges)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``; see `Pair`."""
+        """See `Pair`."""
         share = (1.0 - self.rate) * math.expm1(min(epsilon, LARGEST_EXPONENT)) / self.rate
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
@@ -249,11 +249,11 @@ class PoissonReplacementPair(GaussianMixturePair):
     farthest = 2.0
 
     def losses_at(self, x: Array) -> Array:
-        """Return the losses at points."""
+        """See `GaussianMixturePair`."""
         return self._log_ratios(x) - self._log_ratios(-x)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         q, mu = self.rate, self.mu
         x = self.threshold(edges)
         still, up, down = _normal_cells(x), _normal_cells(x - mu), _normal_cells(x + mu)
@@ -262,9 +262,9 @@ class PoissonReplacementPair(GaussianMixturePair):
         return spread(edges, (1.0 - q) * still + q * up, excess, *self._outside(x))
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on P(x > t) - e^epsilon Q(x > t), with t where the loss is epsilon.
+        """Bound P(x > t) - e^epsilon Q(x > t), with t at loss epsilon.
 
-        As this t is the best, an error of it matters to second order only.
+        As t is optimal, its error has an effect of second order.
         """
         q, mu = self.rate, self.mu
         x = float(self.threshold(np.array([epsilon]))[0])
@@ -278,7 +278,7 @@ class PoissonReplacementPair(GaussianMixturePair):
         return max(value - slip, 0.0), min(max(value, 0.0) + slip, 1.0)
 
     def threshold(self, losses: Array) -> Array:
-        """Return the points at which the losses are the given ones."""
+        """Return the points of given losses."""
         half = 0.5 * np.abs(losses)
         with np.errstate(divide="ignore"):
             log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0)
@@ -293,7 +293,7 @@ class PoissonReplacementPair(GaussianMixturePair):
 
 
 class UniformReplacementPair(GaussianMixturePair):
-    """The symmetric pair of samples of fixed size; see the head of this module."""
+    """The symmetric pair of fixed-size samples; see this module."""
 
     mixture_type = UniformReplacementMixture
     needs_zero = True
@@ -304,14 +304,14 @@ class UniformReplacementPair(GaussianMixturePair):
         return np.concatenate([-up[::-1], [0.0], up])
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the losses between which all but ``tail`` of P's mass lies on either side."""
+        """See `Pair`."""
         x_low, x_high = self._support(tail)
         # The negative branch has the masses of an addition, whose x is a standard normal.
         high = self._log_ratios(np.array([max(-x_low, 0.5 * self.mu), x_high]))
         return -float(high[0]), max(float(high[1]), 0.0)
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, among them 0, dominating the pair."""
+        """See `CellPair`."""
         zero = int(np.searchsorted(edges, 0.0))
         negative = self._spread_down(edges[: zero + 1])
         positive = self._spread_up(edges[zero:], whole=False)
@@ -323,9 +323,9 @@ def _reach(tail: float) -> float:
 
 
 def _normal_cells(x: Array) -> Array:
-    """Return the standard normal mass between consecutive monotone points, from the nearer tail.
+    """Return normal mass between monotone points, from the nearer tail.
 
-    For falling points the masses are negative.
+    It is negative for falling points.
     """
     left, right = x[:-1], x[1:]
     flip = left + right > 0.0
@@ -341,5 +341,5 @@ _KINDS: dict[str, type[GaussianMixturePair]] = {
 
 
 def gaussian_pair(kind: str, rate: float, mu: float) -> GaussianMixturePair:
-    """Return the pair of a kind of release: a direction, or how it is sampled and what changes."""
+    """Return the pair of a direction, or of a kind of sampling."""
     return GaussianPair(mu) if kind == "gaussian" else _KINDS[kind](rate, mu)

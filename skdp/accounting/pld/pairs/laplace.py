@@ -1,16 +1,14 @@
 """Dominating pairs of Laplace releases, sampled or not, cut into cells of the privacy loss.
 
-In units of the scale, with ``S`` the Laplace distribution at ``shift`` and ``Q0`` that at 0, the
-likelihood ratio of the mixture ``(1-q) Q0 + q S`` to ``Q0`` at x is ``M(u) = 1 - q + q e^(2u -
-shift)`` with ``u = x`` cut to [0, shift]. The pairs are
+In units of the scale, let ``S`` be the Laplace distribution at ``shift`` and ``Q0`` that at 0. At x
+the likelihood ratio of ``(1-q) Q0 + q S`` to ``Q0`` is ``M(u) = 1 - q + q e^(2u - shift)``. Here
+``u`` is x cut to [0, shift]. The pairs are
 
 - `LaplacePair`: S against Q0;
-- `RemovalPair` and `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse (Poisson sampling,
-  add-remove: Zhu, Dong and Wang, 2022, Theorem 11). Given who else is sampled, the divergence of a
-  mixture from its first component is ``q`` times that of the components at another order, and
-  divergences are jointly convex;
-- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', S' being at ``-shift``; see Corollary 4
-  of ``docs/proofs/sampled_releases.md``.
+- `RemovalPair`, `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse, for Poisson samples
+  under add-remove (Zhu, Dong and Wang, 2022, Theorem 11);
+- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', with S' at ``-shift`` (Corollary 4 of
+  ``docs/proofs/sampled_releases.md``).
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ _LISTED = (2**12, 2**15)  # losses that stand for all others in transforms, and 
 
 
 class LaplaceMixturePair(CellPair):
-    """A pair made of Laplace distributions of scale 1 at 0 and at ``shift`` (and ``-shift``).
+    """A pair of unit Laplace distributions at 0 and ``shift`` (and ``-shift``).
 
-    The rate lies in (0, 1), but for `LaplacePair`.
+    The rate is in (0, 1), except for `LaplacePair`.
     """
 
     def __init__(self, rate: float, shift: float) -> None:
@@ -47,22 +45,22 @@ class LaplaceMixturePair(CellPair):
         self.variation = self._bound_variation(shift)
 
     def _rounded_up(self, loss: float) -> float:
-        """Return no less than the loss that was meant: beyond it a profile is zero."""
+        """Return a loss rounded up; beyond it the profile is zero."""
         return loss * (1.0 + 2.0**-50 * (1.0 + min(self.shift, LARGEST_EXPONENT)))
 
     def _bound_variation(self, distance: float) -> float:
         return -self.rate * math.expm1(-0.5 * distance) * (1.0 + _PROFILE_ROUNDING)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss, or where P's lower tail is negligible."""
+        """See `Pair`."""
         return self._lowest, self._highest
 
     def roundings(self, tail: float) -> float:
-        """Bound the relative errors of its masses on a grid; see `Pair`."""
+        """See `Pair`."""
         return 1.0 + min(self.shift, LARGEST_EXPONENT)
 
     def sketch(self, tail: float) -> tuple[Array, Array]:
-        """Return a coarse list of losses with their probabilities, for estimates."""
+        """See `Pair`."""
         low, high = self.span(tail)
         # Most of the mass of a large shift is within a few nats of the ends.
         ends = np.geomspace(1e-3, 30.0, 60)
@@ -73,7 +71,7 @@ class LaplaceMixturePair(CellPair):
         return edges, self.node_masses(edges).masses
 
     def transforms(self, tail: float) -> tuple[Transformable, Transformable]:
-        """Return lists of losses, rounded to either side; see section 6 of the page."""
+        """Return losses rounded up and down; see section 6 of the page."""
         step = self.lattice / _LISTED[tail > 0.0]
         doubt = LIMITS.cell_error * self.roundings(0.0)
         moved, up = doubt * min(self.lattice, 1.0), math.exp(doubt)
@@ -86,7 +84,7 @@ class LaplaceMixturePair(CellPair):
         return np.asarray(self.origin + step * indices, dtype=np.float64)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
         position = float(self._position(np.array([epsilon - self._offset]))[0])
@@ -107,7 +105,7 @@ class LaplaceMixturePair(CellPair):
         return log_mixture(self.rate, 2.0 * u - self.shift)
 
     def _spread_up(self, edges: Array, whole: bool = True) -> NodeMasses:
-        """Spread P = (1-q) Q0 + q S against Q0, perhaps only the part with x > 0.
+        """Spread P = (1-q) Q0 + q S against Q0, perhaps only for x > 0.
 
         An extreme loss within rounding of the first or last edge counts as equal to it.
         """
@@ -130,7 +128,7 @@ class LaplaceMixturePair(CellPair):
         return _with_atoms(edges, nodes, [(self._lowest, bottom), (self._highest, top)])
 
     def _spread_down(self, edges: Array, share: float, top: float) -> NodeMasses:
-        """Spread Q0 against (1-q) Q0 + q S, whose loss falls as u rises, times ``share``.
+        """Spread Q0 against (1-q) Q0 + q S, times ``share``.
 
         The largest loss has the mass ``top``.
         """
@@ -157,7 +155,7 @@ class RemovalPair(LaplaceMixturePair):
     """(1-q) Q0 + q S against Q0."""
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_up(edges)
 
 
@@ -168,7 +166,7 @@ class LaplacePair(RemovalPair):
         super().__init__(1.0, shift)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss, or where P's lower tail is negligible."""
+        """See `Pair`."""
         # The loss is shift - 2 E with E of exponential tails.
         low = max(self._lowest, self.shift + 2.0 * math.log(max(tail, 1e-300)))
         return low, self._highest
@@ -183,15 +181,15 @@ class AdditionPair(LaplaceMixturePair):
         self.largest_loss = self._rounded_up(self.origin)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss."""
+        """See `Pair`."""
         return -self._highest, self.origin
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, dominating the pair."""
+        """See `CellPair`."""
         return self._spread_down(edges, 1.0, 0.5)
 
     def profile(self, epsilon: float) -> tuple[float, float]:
-        """Return bounds on the hockey-stick divergence at ``epsilon >= 0``."""
+        """See `Pair`."""
         # q H at the order e^epsilon' = q y / (1 - y (1-q)), times what makes the masses one.
         if epsilon >= self.largest_loss:
             return 0.0, 0.0
@@ -217,11 +215,11 @@ class ReplacementPair(LaplaceMixturePair):
         self.variation = self._bound_variation(2.0 * shift)
 
     def span(self, tail: float) -> tuple[float, float]:
-        """Return the smallest and the largest loss."""
+        """See `Pair`."""
         return -self.lattice, self.lattice
 
     def node_masses(self, edges: Array) -> NodeMasses:
-        """Spread P's mass over increasing losses, among them 0, dominating the pair."""
+        """See `CellPair`."""
         zero = int(np.searchsorted(edges, 0.0))
         # P is a multiple of Q0 where its loss is negative, so is Q where it is positive.
         share = math.exp(self._lowest)
@@ -238,12 +236,12 @@ _KINDS: dict[str, type[LaplaceMixturePair]] = {
 
 
 def laplace_pair(kind: str, rate: float, shift: float) -> LaplaceMixturePair:
-    """Return the pair of a kind of release: a direction, what changes, or ``"laplace"``."""
+    """Return the pair of a direction or kind of release."""
     return LaplacePair(shift) if kind == "laplace" else _KINDS[kind](rate, shift)
 
 
 def _with_atoms(edges: Array, nodes: NodeMasses, atoms: list[tuple[float, float]]) -> NodeMasses:
-    """Add atoms: to a node if they are there up to rounding, else to both ends of their cell."""
+    """Add atoms to a node there, or to both ends of their cell."""
     masses, falling, rising = nodes.masses, nodes.falling.copy(), nodes.rising.copy()
     below, infinite = nodes.below, nodes.infinite
     for loss, mass in atoms:

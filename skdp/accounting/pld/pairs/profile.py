@@ -1,24 +1,15 @@
 """Discrete pairs that dominate every release with a profile below a given curve.
 
-As a function of ``y = e^epsilon`` a profile ``h`` is convex and falling, with ``h(0) = 1``. If it
-is below a bound ``B`` at some nodes it is below their lower convex hull, which is the profile of a
-discrete pair whose masses under Q are the changes of slope (Zhu, Dong and Wang, 2022, Proposition
-8). Beyond the last node, ``h`` is at most what it is there: that much counts as an infinite loss.
+A profile is convex as a function of ``y = e^epsilon``. It is therefore below the lower convex hull
+of a bound at some nodes, which is the profile of a discrete pair. Beyond the last node its value
+counts as an infinite loss (section 2 of ``docs/proofs/private_selection.md``).
 
-The bound holds in both orders of two neighbours, so ``h(y) <= 1 - y + y B(1/y)`` for ``y < 1``. The
-hull of all these points is symmetric under the same map, which takes lines to lines. A line through
-``(y, B)`` is its own image if it also passes through ``(-1, 1)``; hence the half with ``y >= 1`` is
-the hull of the nodes there and of that one point, and the other half has the mirrored atoms: mass
-``p`` at loss ``l > 0`` comes with mass ``p e^-l`` at ``-l``, and the rest of the mass is at 0.
+A bound for both orders of neighbours gives a symmetric pair. Mass ``p`` at loss ``l > 0`` comes
+with mass ``p e^-l`` at ``-l``, and the remaining mass is at 0. With one bound per order, losses
+below 0 are those of the other order with the sign changed.
 
-Rounding: all masses at positive losses are raised by a share of themselves. Their profile is
-then added up from positive terms; should it be too small at some vertex, they grow by the factor
-that is lacking there. The rest of the mass, at 0, gets a little more than is left.
-
-As in `profile`, but with a bound of its own for each order. Between nodes from ``epsilon = 0`` on
-each is replaced by its lower convex hull as a function of ``y = e^epsilon``, which is the part of a
-pair with losses above 0, seen from that order; losses below 0 are those of the other order with
-the sign changed, and the rest of the mass is at 0.
+Masses at positive losses are raised, and grow further if their profile is too small at a vertex.
+The mass at 0 is rounded up, too.
 """
 
 from __future__ import annotations
@@ -54,7 +45,7 @@ Bound = Callable[[float], float]
 
 
 class Atoms(NamedTuple):
-    """Increasing losses, their probabilities under P, and that of an infinite loss."""
+    """Increasing losses, probabilities under P, and the infinite one."""
 
     losses: Array
     masses: Array
@@ -62,7 +53,7 @@ class Atoms(NamedTuple):
 
 
 class ListedPair(AtomicPair):
-    """A pair whose losses are listed one by one."""
+    """A pair with a list of all its losses."""
 
     lattice = 0.0
     origin = 0.0
@@ -73,9 +64,9 @@ class ListedPair(AtomicPair):
         """All of them."""
 
     def atoms(self, tail: float) -> tuple[Array, Array, float]:
-        """Return losses, their probabilities under P, and a bound on what lies above.
+        """Return losses, probabilities under P, and a bound on the mass above.
 
-        A probability ``tail`` may lie on either side.
+        ``tail`` may be outside on either side.
         """
         losses, masses, _ = self._atoms
         first = int(np.searchsorted(np.cumsum(masses), 0.5 * tail, side="right"))
@@ -91,9 +82,9 @@ class ListedPair(AtomicPair):
 
 
 class ProfilePair(ListedPair):
-    """The discrete pair above all profiles that a bound allows.
+    """The discrete pair above all profiles below a bound.
 
-    The bound holds at any ``epsilon >= 0`` in both orders, and is zero at ``largest_loss``.
+    The bound is valid at any ``epsilon >= 0`` in both orders, and zero at ``largest_loss``.
     """
 
     def __init__(self, bound: Bound, largest_loss: float = math.inf) -> None:
@@ -109,7 +100,7 @@ class ProfilePair(ListedPair):
 
     @cached_property
     def _rough(self) -> Atoms:
-        """A hull of few nodes: whether the bound is convex shows there; if not, more are needed."""
+        """A hull of few nodes, to see whether the bound is convex."""
         count = _ROUGH
         shares = np.concatenate([np.linspace(0.0, 1.0, count), 0.5 ** np.arange(count)])
         nodes = self._end * np.unique(shares)
@@ -139,7 +130,7 @@ def _profile_of(atoms: Atoms, epsilon: float) -> float:
 
 
 def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, float]:
-    """Return an epsilon at which a bound is negligible or does not fall any more, and its value."""
+    """Return where a bound is negligible or stops falling, and its value."""
     if math.isfinite(largest_loss):
         return largest_loss, 0.0
     epsilon = 1.0
@@ -155,7 +146,7 @@ def last_node(bound: Bound, largest_loss: float = math.inf) -> tuple[float, floa
 
 
 def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
-    """Choose epsilons from 0 to ``end`` between which chords are close to a bound; return both."""
+    """Return epsilons from 0 to ``end`` with close chords, and the bound."""
     start = set(np.linspace(0.0, end, _FIRST_NODES + 1).tolist())
     start |= {end * 0.5**k for k in range(_HALVINGS) if end * 0.5**k > 1e-12}
     known = {epsilon: min(1.0, bound(epsilon)) for epsilon in sorted(start)}
@@ -176,19 +167,19 @@ def choose_nodes(bound: Bound, end: float) -> tuple[Array, Array]:
 
 
 def _share(low: float, middle: float, high: float) -> float:
-    """Return where ``e^middle`` is between ``e^low`` and ``e^high``, as a share."""
+    """Return the position of ``e^middle`` between ends, as a share."""
     return math.exp(middle - high) * math.expm1(low - middle) / math.expm1(low - high)
 
 
 def _share_of_all(middle: float, high: float) -> float:
-    """Return where ``e^middle`` is between -1 and ``e^high``, as a share."""
+    """Return the position of ``e^middle`` between -1 and ``e^high``, as a share."""
     return math.exp(middle - high) * (1.0 + math.exp(-middle)) / (1.0 + math.exp(-high))
 
 
 def hull_atoms(epsilons: Array, values: Array) -> Atoms:
-    """Return the atoms of the pair above all profiles that are below given values.
+    """Return the atoms of the pair above all profiles below given values.
 
-    The epsilons increase from 0 or more; the values bound the profile there in both orders.
+    They are bounds in both orders at epsilons that increase from 0 or more.
     """
     losses, curve = hull(epsilons, values)
     if not len(losses):
@@ -199,7 +190,7 @@ def hull_atoms(epsilons: Array, values: Array) -> Atoms:
 
 
 def vertex_masses(at: Array, heights: Array, first: float) -> tuple[Array, float]:
-    """Return masses under P of a hull's vertices, rounded up, and that of an infinite loss.
+    """Return masses under P of vertices, rounded up, and the infinite one.
 
     ``first`` is the slope before the first vertex, times y there.
     """
@@ -213,7 +204,7 @@ def vertex_masses(at: Array, heights: Array, first: float) -> tuple[Array, float
 
 
 def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
-    """Complete the positive losses of a symmetric pair by their images, and what is left at 0."""
+    """Complete positive losses of a symmetric pair."""
     down = masses * np.exp(-losses) * (1.0 - _LOWERED)
     middle = max(0.0, 1.0 - infinite - float(np.sum(masses)) - float(np.sum(down)))
     return Atoms(
@@ -224,7 +215,7 @@ def mirrored(losses: Array, masses: Array, infinite: float) -> Atoms:
 
 
 def hull(epsilons: Array, values: Array, symmetric: bool = True) -> tuple[Array, Array]:
-    """Return the vertices of the largest profile below given values, as functions of y.
+    """Return the vertices of the largest profile below given values.
 
     It is symmetric, with vertices only where values are below 1, or from the first epsilon on.
     """
@@ -248,7 +239,7 @@ def hull(epsilons: Array, values: Array, symmetric: bool = True) -> tuple[Array,
 
 
 def _lacking_factor(losses: Array, masses: Array, curve: Array, infinite: float) -> float:
-    """Return by what factor masses must grow for their profile to reach what they stand for."""
+    """Return the factor by which masses must grow to reach their profile."""
     value, under_q, factor = infinite, 0.0, 1.0
     for k in range(len(losses) - 2, -1, -1):
         gap = float(losses[k + 1] - losses[k])
@@ -268,9 +259,9 @@ _DEEPEST_SIDE = 1e-60  # profile below which losses count as infinite
 
 
 def sample_bound(bound: Falling, deviation: float) -> tuple[Array, Array]:
-    """Return epsilons from 0 on that suit losses of a deviation, and a bound there.
+    """Return epsilons that suit losses of a deviation, and a bound there.
 
-    It is told what it is at the epsilon before.
+    The bound receives its value at the epsilon before.
     """
     epsilons: list[float] = []
     values: list[float] = []
@@ -291,9 +282,9 @@ def _nodes(deviation: float) -> Iterator[float]:
 
 
 def two_sided_atoms(own: tuple[Array, Array], other: tuple[Array, Array]) -> Atoms:
-    """Return the atoms of a pair from bounds on its profile, and on that of the reversed pair.
+    """Return the atoms of a pair from bounds on its two profiles.
 
-    Each is an array of epsilons that increase from 0, and one of values, the first of them equal.
+    Each has epsilons that increase from 0, and values; the first values are equal.
     """
     up, down = _half(*own), _half(*other)
     above = float(np.dot(up.masses, -np.expm1(-up.losses))) + up.infinite
@@ -311,7 +302,7 @@ def two_sided_atoms(own: tuple[Array, Array], other: tuple[Array, Array]) -> Ato
 
 
 def _half(epsilons: Array, values: Array) -> Atoms:
-    """Return the positive losses whose profile is the hull of nodes, and the infinite one."""
+    """Return the positive losses of a hull of nodes, and the infinite one."""
     at, heights = hull(epsilons, values, symmetric=False)
     masses, infinite = vertex_masses(at, heights, 0.0)
     return Atoms(at[1:], masses[1:], infinite)
