@@ -1,4 +1,4 @@
-"""What a table is to predict, a class or a number, and its unit of privacy."""
+"""The column to predict, a class or a number, and the unit of privacy."""
 
 from __future__ import annotations
 
@@ -46,34 +46,37 @@ class _Label(CellPart, ABC):
         Raises
         ------
         ValueError
-            If the array's type cannot hold these, or a cell is missing, not listed or no number;
-            the message does not quote it.
+            If the array's type cannot hold classes or numbers, or if a cell is missing, not listed
+            or no number. The message does not quote the cell.
         """
         self._admit(cells)
         return self._read(cells)
 
     @abstractmethod
     def _read(self, cells: np.ndarray) -> np.ndarray:
-        """Return what cells of a type that fits stand for."""
+        """Return the labels of cells with a suitable type."""
 
 
 @dataclass(frozen=True, repr=False)
 class LabelColumn(_Label):
-    """The column to predict, with its public classes; cells are read like a `CategoricalColumn`'s.
+    """The column to predict, with its public classes.
+
+    Cells are read like those of a `CategoricalColumn`.
 
     Parameters
     ----------
     name : str
         Name in the table.
     classes : sequence of str, number or bool, or None, default=None
-        All classes, whether they occur in the table or not. None leaves them to be filled in.
+        All classes, including those that do not occur in the table. None leaves them open.
     values : sequence of sequences or None, default=None
-        For each class, the cells that stand for it, where these are not the class itself:
-        ``classes=[0, 1], values=[[0], [1, 2, 3, 4]]`` makes ill of every degree of illness.
+        Cells that belong to each class, if they differ from the class. For example, ``classes=[0,
+        1], values=[[0], [1, 2, 3, 4]]`` merges all degrees of an illness. None means that cells
+        hold the classes.
     description, source : str, default=""
-        What the label means and where its classes come from.
+        Meaning of the label, and source of its classes.
     prevalence : dict or None, default=None
-        Public share of each class, as ``{label: share}``: what `TableSchema.pipeline` hands to
+        Public share of each class, as ``{label: share}``. `TableSchema.pipeline` passes it to
         ``prevalence=`` of private classifiers, for ``class_weight="balanced"``.
 
     Examples
@@ -116,7 +119,7 @@ class LabelColumn(_Label):
             self._set("prevalence", self._shares(self.classes, self.prevalence))
 
     def _shares(self, classes: Sequence[Any], given: Any) -> dict[Any, float]:
-        """Return the share of each class; in JSON their names are texts."""
+        """Return the share of each class; JSON stores their names as texts."""
         named = {str(label): label for label in classes} | {label: label for label in classes}
         shares = {}
         if isinstance(given, Mapping):
@@ -135,7 +138,7 @@ class LabelColumn(_Label):
         return tuple(cell for cells in self._cells() for cell in cells)
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return listing_problem(dtype, self.listed())
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -164,12 +167,13 @@ class NumericLabel(_Label):
     name : str
         Name in the table.
     lower, upper : float or None, default=None
-        Public bounds, in the label's unit: from a protocol or a law, never the smallest and largest
-        value of the table. Values beyond them count as the bound. None leaves them to be filled in.
+        Public bounds in the label's unit, from a protocol or a law. Never use the smallest and
+        largest value of the table. Values beyond the bounds count as the bound. None leaves them
+        open.
     unit : str, default=""
         Unit of the numbers and bounds.
     description, source : str, default=""
-        What the label means and where its bounds come from.
+        Meaning of the label, and source of its bounds.
 
     Examples
     --------
@@ -198,11 +202,11 @@ class NumericLabel(_Label):
                 raise self._fail("upper", f"must exceed lower={self.lower:g}, got {self.upper:g}.")
 
     def listed(self) -> tuple[Any, ...]:
-        """Return an empty list, as of numbers."""
+        """Return an empty tuple: numbers have no list of values."""
         return ()
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return number_problem(dtype)
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -218,21 +222,23 @@ class NumericLabel(_Label):
 
 @dataclass(frozen=True, repr=False)
 class PrivacyUnit(SchemaPart):
-    """Whom the guarantee is to protect.
+    """The unit that the guarantee protects.
 
     Parameters
     ----------
     name : str, default="row"
-        What one unit is: a person, a visit, a household.
+        Name of one unit, such as "patient", "visit" or "household".
     max_rows : int, default=1
-        Public bound on the number of rows of one unit, for guarantees of what protects one row.
-        Fits that are given its ids as ``groups=`` protect all rows of a unit and need no bound.
+        Public bound on the number of rows of one unit. It is used for guarantees of steps that
+        protect one row. Fits that receive ids as ``groups=`` protect all rows of a unit and need no
+        bound.
     column : str or None, default=None
-        The column that names the unit, such as a patient's number; never a feature. Fits and
-        evaluations of whole tables protect all rows of each of its ids, and
-        ``TableSchema.split(frame, groups=True)`` returns the ids last.
+        Column that identifies the unit, such as a patient's number. It is never a feature. Fits and
+        evaluations of entire tables then protect all rows of each id, and
+        ``TableSchema.split(frame, groups=True)`` returns the ids as its last value. None means that
+        the table has no such column.
     description : str, default=""
-        Why the bound holds.
+        Reason for the bound.
 
     Examples
     --------
@@ -262,9 +268,9 @@ class PrivacyUnit(SchemaPart):
         return "unit"
 
     def warn_of_rows(self, stacklevel: int = 2, without_ids: bool = False) -> None:
-        """Warn if a unit may have several rows, where one row may be all that is protected.
+        """Warn if a unit may have several rows but only one row may be protected.
 
-        Whoever names a column of ids, which are then not there, need not have given a bound.
+        A schema that names a column of ids need not give a bound.
         """
         said = f"one {self.name} may have {self.max_rows} rows" if self.max_rows > 1 else ""
         if without_ids and self.column is not None:
