@@ -81,9 +81,9 @@ class SchemaPart:
     def _plain_number(self, field: str, value: Any, remedy: str = "") -> float:
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
-                remedy = "Dates are the bounds of a DateColumn."
+                remedy = "Use a DateColumn for dates."
             elif isinstance(value, str):
-                remedy = "Numbers are written without quotes; in YAML write 1.0e-6, not 1e-6."
+                remedy = "Write numbers without quotes; in YAML write 1.0e-6, not 1e-6."
             raise self._fail(field, f"must be a number, got {value!r}. {remedy}".rstrip())
         try:
             number = float(value)
@@ -101,11 +101,12 @@ class SchemaPart:
         for value in found:
             if not isinstance(value, str | bool | int | float) or value != value:
                 raise self._fail(
-                    field, f"must hold texts and numbers, got {value!r}. Quote dates and the like."
+                    field,
+                    f"must contain texts and numbers, got {value!r}. Quote dates and the like.",
                 )
         if len(set(found)) != len(found):
             raise self._fail(
-                field, f"names a value twice: {list(found)!r} (1, 1.0 and True are one)."
+                field, f"contains a value twice: {list(found)!r} (1, 1.0 and True are equal)."
             )
         return found
 
@@ -125,8 +126,8 @@ class CellPart(SchemaPart):
         if left := self.left_open():
             raise self._fail(
                 " and ".join(left),
-                "not given. Write down what the code book, the device or physiology says; values "
-                "of the table, such as its minimum, would not be public.",
+                "not given. Take the values from the code book, the device or physiology. Values "
+                "of the table, such as its minimum, are not public.",
             )
 
     def listed(self) -> tuple[Any, ...] | None:
@@ -149,7 +150,7 @@ class CellPart(SchemaPart):
     def _check_numbers(self, *fields: str) -> None:
         for name in fields:
             if (value := getattr(self, name)) is not None:
-                self._set(name, self._plain_number(name, value, "Write down a public bound."))
+                self._set(name, self._plain_number(name, value, "Give a public bound."))
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,7 +196,7 @@ class FeatureColumn(Column, ABC):
         if (self.missing == "fill") != (self.fill_value is not None):
             raise self._fail(
                 "fill_value",
-                "goes with missing='fill', and missing='fill' needs one: a public constant, not a "
+                "must be given with missing='fill', and only then. Give a public constant, not a "
                 "mean or mode of the table.",
             )
         self._set("missing_codes", self._plain_values("missing_codes", self.missing_codes))
@@ -258,8 +259,9 @@ class FeatureColumn(Column, ABC):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Numbers, with NaN for missing cells; places on the public list, negative for missing and
-            unlisted cells; or seconds since 1970 in local time for dates.
+            For numeric columns, numbers with NaN for missing cells. For columns with a list, places
+            on it, negative for missing and unlisted cells. For dates, seconds since 1970 in local
+            time.
         """
         self._admit(cells)
         return self._read(cells)
@@ -268,9 +270,9 @@ class FeatureColumn(Column, ABC):
         return self._fail(
             "missing",
             "the policy is 'refuse' and the table has a cell that is missing or, in a numeric "
-            "column, no number: a text with a thousands separator, a decimal comma or a unit is "
-            "none. Choose 'ignore', 'indicator' or 'fill' with a public fill_value, or drop such "
-            "rows, each by itself.",
+            "column, no number (such as a text with a thousands separator, a decimal comma or a "
+            "unit). Choose 'ignore', 'indicator' or 'fill' with a public fill_value, or drop such "
+            "rows by a rule that looks at one row at a time.",
         )
 
 
@@ -329,16 +331,17 @@ def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()
     if family == "other":
         if holds_dates(dtype):
             return HOLDS_TIMES
-        return "holds times, bytes or the like; turn them into numbers or categories row by row."
+        return "holds times, bytes or the like; convert them to numbers or categories row by row."
     if family == "text" and values and not any(texts):
         return "holds text but the schema lists numbers; convert the column or quote the values."
     if family in ("number", "boolean") and values and all(texts):
         return "holds numbers but the schema lists text; convert the column or unquote the values."
     if not all(_float_can_tell(dtype, value) for value in (*values, *codes)):
         return (
-            "holds floats, or may, too coarse for the listed numbers: neighbours are rounded to "
-            "one. Read the column as integers or text (TableSchema.read_csv does); one missing "
-            "cell makes pandas turn plain integers into floats."
+            "holds floats, or may hold them, which are too coarse for the listed numbers: "
+            "neighbours are rounded to the same float. Read the column as integers or text, for "
+            "example with TableSchema.read_csv. One missing cell makes pandas convert plain "
+            "integers to floats."
         )
     return None
 

@@ -127,7 +127,9 @@ class NumericColumn(FeatureColumn):
         if self.spikes is not None:
             self._set("spikes", self._increasing("spikes", self.spikes))
             if not self.spikes or self.encoding not in ("auto", "waves"):
-                raise self._fail("spikes", "must hold amounts, and goes with waves.")
+                raise self._fail(
+                    "spikes", "must contain amounts, and needs encoding='waves' or 'auto'."
+                )
         if {"steps", "cells"} & set(self.encoding.split("+")) and not self.cuts:
             raise self._fail("cuts", f"encoding={self.encoding!r} needs public thresholds.")
         self._check_common()
@@ -139,7 +141,9 @@ class NumericColumn(FeatureColumn):
         if not isinstance(cuts, int | np.integer) or isinstance(cuts, bool):
             return self._increasing("cuts", cuts)
         if not 1 <= cuts <= 1000 or self.lower is None or self.upper is None:
-            raise self._fail("cuts", f"a number of cuts is 1 to 1000 and needs bounds, got {cuts}.")
+            raise self._fail(
+                "cuts", f"a number of cuts must be 1 to 1000 and needs bounds, got {cuts}."
+            )
         return tuple(self.spaced(int(cuts) + 2)[1:-1])
 
     def warn_of_cuts(self) -> None:
@@ -149,9 +153,9 @@ class NumericColumn(FeatureColumn):
         found = [cut for cut in (*self.thresholds, *(self.spikes or ())) if not low <= cut <= high]
         if found:
             warn_once(
-                f"column {self.name!r}: cuts or spikes {found} lie outside the bounds [{low:g}, "
-                f"{high:g}]: if the bounds are right, every cell is on one side of them, and they "
-                "take their share of the norm for nothing. Check the unit of both."
+                f"column {self.name!r}: cuts or spikes {found} are outside the bounds [{low:g}, "
+                f"{high:g}]. If the bounds are right, every cell is on one side of them, and they "
+                "use a part of the norm without any effect. Check the unit of both."
             )
 
     def spaced(self, count: int) -> list[float]:

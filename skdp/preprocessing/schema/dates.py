@@ -48,7 +48,7 @@ def _check_zone(column: Any) -> None:
         raise column._fail(
             "timezone",
             f"must be a zone such as 'Europe/Berlin' or 'UTC', or '' for none, got {name!r}. If "
-            "this computer knows no zones: pip install tzdata.",
+            "this computer has no time zones: pip install tzdata.",
         ) from None
 
 
@@ -61,7 +61,7 @@ def _check_codes(column: Any) -> None:
     texts = [_plain_date(column, "missing_codes", c) if isinstance(c, dated) else c for c in codes]
     for code in texts:
         if not isinstance(code, str):
-            raise column._fail("missing_codes", f"must hold dates or texts, got {code!r}.")
+            raise column._fail("missing_codes", f"must contain dates or texts, got {code!r}.")
     column._set("missing_codes", tuple(texts))
 
 
@@ -153,7 +153,7 @@ class DateColumn(FeatureColumn):
         offset are converted to it; other cells are assumed to be in it. Without a time zone, a
         column with a zone in its type is refused, and a single cell with an offset is unknown.
     encoding : {"auto", "scaled", "waves"}, default="auto"
-        Features of the part "days": one feature, or the 16 waves of a `NumericColumn`, with which a
+        Features of the part "days": one feature, or the 16 waves of a `NumericColumn`. With waves a
         linear model follows any smooth curve over the years. ``"auto"`` is one feature, and waves
         in ``TableSchema.pipeline(..., encoding="auto")``.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
@@ -208,7 +208,7 @@ class DateColumn(FeatureColumn):
         if self._is_bounded and self.ends[0] >= self.ends[1]:
             raise self._fail("last", f"must be after first={self.first}, got {self.last}.")
         if not self._used:
-            raise self._fail("parts", "both bounds lie in one year: take another part.")
+            raise self._fail("parts", "both bounds are in one year: choose another part.")
         _check_codes(self)
         self._check_common()
 
@@ -244,7 +244,7 @@ class DateColumn(FeatureColumn):
         """Return a warning text if no cell is a date; empty otherwise."""
         if not np.any(found == UNKNOWN_DATE) or np.any(found > UNKNOWN_DATE):
             return ""
-        return "none of the cells is a date, such as 2020-01-31: are they written differently?"
+        return "no cell is a date such as 2020-01-31. Are the dates written differently?"
 
     def feature_names(self) -> list[str]:
         """Return one name per feature."""
@@ -291,8 +291,8 @@ class DateColumn(FeatureColumn):
                 "unknown",
                 "the policy is 'refuse' and the table has a cell that is no date, or has a time "
                 "zone while the schema names none. Texts are dates if they look like 2020-01-31 or "
-                "2020-01-31 08:30. Choose 'ignore' or 'indicator', turn other texts into dates row "
-                "by row, or give timezone=; the cell is not shown, since it may be private.",
+                "2020-01-31 08:30. Choose 'ignore' or 'indicator', convert other texts to dates "
+                "row by row, or give timezone=. The cell is not shown, since it may be private.",
             )
         if self.missing == "fill":
             found[found == NO_DATE] = seconds_of(self.fill_value)
@@ -381,7 +381,7 @@ class DaysBetweenColumn(NumericColumn):
         zones = {column.timezone for column in dates if column.timezone}
         if not self.timezone and len(zones) > 1:
             raise self._fail(
-                "timezone", f"give it: {self.start!r} and {self.end!r} have two zones."
+                "timezone", f"must be given: {self.start!r} and {self.end!r} have two zones."
             )
         zone = self.timezone or next(iter(zones), "")
         codes = dict.fromkeys(
@@ -394,7 +394,7 @@ class DaysBetweenColumn(NumericColumn):
             "missing",
             f"the policy is 'refuse' and the table has a row in which {self.start!r} or "
             f"{self.end!r} is missing or no date. Choose 'ignore', 'indicator' or 'fill' with a "
-            "public fill_value, or drop such rows, each by itself.",
+            "public fill_value, or drop such rows by a rule that looks at one row at a time.",
         )
 
     def _read(self, cells: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:

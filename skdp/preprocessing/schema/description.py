@@ -159,7 +159,9 @@ class TableDescription(SchemaPart):
         columns = tuple(columns)
         for column in columns:
             if not isinstance(column, Column):
-                raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
+                raise self._fail(
+                    "columns", f"must contain columns such as NumericColumn, got {column!r}."
+                )
         known = [c.beside(columns) if isinstance(c, DaysBetweenColumn) else c for c in columns]
         self._set("columns", tuple(known))
         if not isinstance(self.label, LabelColumn | NumericLabel | None):
@@ -184,10 +186,10 @@ class TableDescription(SchemaPart):
         for names in found:
             if len(names) < 2 or not set(names) <= set(self.features):
                 raise self._fail(
-                    "interactions", f"needs two or more features in each, got {list(names)!r}."
+                    "interactions", f"must have two or more features each, got {list(names)!r}."
                 )
         if len({frozenset(names) for names in found}) < len(found):
-            raise self._fail("interactions", "names the same columns twice.")
+            raise self._fail("interactions", "contains the same columns twice.")
         self._set("interactions", found)
 
     def _check_names(self) -> None:
@@ -198,7 +200,7 @@ class TableDescription(SchemaPart):
         if twice := _repeated(names):
             raise self._fail("columns", f"these names occur twice: {twice}.")
         if self.label is not None and self.label.name in self.inputs:
-            raise self._fail("label", f"{self.label.name!r} is read for a feature as well.")
+            raise self._fail("label", f"{self.label.name!r} is also read for a feature.")
         if self.unit.column in self.inputs:
             raise self._fail(
                 "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
@@ -206,10 +208,10 @@ class TableDescription(SchemaPart):
         outputs = [name for column in self._features for name in column.feature_names()]
         if twice := _repeated(outputs):
             raise self._fail(
-                "columns", f"two columns give features of one name: {twice}; rename one."
+                "columns", f"two columns give features with the same name: {twice}. Rename one."
             )
 
-    # What it says.
+    # Names and norms.
 
     @property
     def _features(self) -> tuple[FeatureColumn, ...]:
@@ -238,7 +240,7 @@ class TableDescription(SchemaPart):
 
     @property
     def norm_bound(self) -> float:
-        """Largest norm of a row: root of the sum of squared weights, plus 1 per interaction."""
+        """Largest norm of a row: the root of the sum of squared weights and 1 per interaction."""
         return math.hypot(norm_of(self._features), math.sqrt(len(self.interactions)))
 
     @property
@@ -250,7 +252,7 @@ class TableDescription(SchemaPart):
         """Return the fields that are still to be filled in, by the name of the column."""
         return {part.name: part.left_open() for part in self._parts if part.left_open()}
 
-    # Others made of it.
+    # Derived schemas.
 
     def replace(self, *columns: Column, **fields: Any) -> Self:
         """Return a schema with some columns replaced by name, or other fields changed.

@@ -94,13 +94,13 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         names = names_read(columns)
         if self.n_features_in_ != len(names):
             raise SchemaError(
-                f"columns describes {len(names)} columns, X has {self.n_features_in_}: give one "
-                "description for each, in their order."
+                f"columns describes {len(names)} columns, but X has {self.n_features_in_}. Give "
+                "one description for each, in their order."
             )
         found = getattr(self, "feature_names_in_", names)
         if list(found) != names:
             raise SchemaError(
-                f"columns describes {names}, X has {list(found)}: give them in the same order."
+                f"columns describes {names}, but X has {list(found)}. Use the same order."
             )
         if self.product and len(columns) < 2:
             raise SchemaError("product=True needs two or more columns.")

@@ -100,7 +100,7 @@ class LabelColumn(_Label):
         if self.classes is None:
             for name in ("values", "prevalence"):
                 if getattr(self, name) is not None:
-                    raise self._fail(name, "goes with classes; give those too.")
+                    raise self._fail(name, "needs classes; give them as well.")
             return
         self._set("classes", self._plain_values("classes", self.classes))
         kinds = {isinstance(label, str) for label in self.classes}
@@ -113,7 +113,7 @@ class LabelColumn(_Label):
         if self.values is not None:
             self._set("values", tuple(self._plain_values("values", v) for v in self.values))
             if len(self.values) != len(self.classes):
-                raise self._fail("values", "needs one list for each class.")
+                raise self._fail("values", "must contain one list for each class.")
             self._plain_values("values", [cell for cells in self.values for cell in cells])
         if self.prevalence is not None:
             self._set("prevalence", self._shares(self.classes, self.prevalence))
@@ -148,7 +148,7 @@ class LabelColumn(_Label):
             raise self._fail(
                 "classes",
                 "the table has a label that is missing or not listed. List every class that can "
-                "occur, in the type of the table; the value is not shown, since it may be private.",
+                "occur, in the type of the table. The value is not shown, since it may be private.",
             )
         return np.array(self.classes)[found]
 
@@ -197,7 +197,9 @@ class NumericLabel(_Label):
         self._check_numbers(*self.needed)
         if self.lower is not None and self.upper is not None:
             if not math.isfinite(self.upper - self.lower):
-                raise self._fail("upper", "is too far from lower for floats to tell how far.")
+                raise self._fail(
+                    "upper", "is too far from lower: the difference exceeds all floats."
+                )
             if not self.lower < self.upper:
                 raise self._fail("upper", f"must exceed lower={self.lower:g}, got {self.upper:g}.")
 
@@ -214,8 +216,8 @@ class NumericLabel(_Label):
         if np.isnan(found).any():
             raise self._fail(
                 "cells",
-                "the table has a label that is missing or no number. Drop such rows, each by "
-                "itself; the value is not shown, since it may be private.",
+                "the table has a label that is missing or no number. Drop such rows by a rule that "
+                "looks at one row at a time. The value is not shown, since it may be private.",
             )
         return np.clip(found, self.lower, self.upper)
 
@@ -280,8 +282,9 @@ class PrivacyUnit(SchemaPart):
                 f"{said}, while statistics, and fits and "
                 "evaluations without ids, protect one row. Give ids: name their column in "
                 "PrivacyUnit(column=...) and fit on the whole table, or X, y, groups = "
-                "schema.split(frame, groups=True) and fit(X, y, groups=groups). Else merge the "
-                "rows of each, or read the guarantee for groups (skdp.accounting.group_epsilon).",
+                "schema.split(frame, groups=True) and fit(X, y, groups=groups). Otherwise merge "
+                "the rows of each, or use the guarantee for groups (skdp.accounting."
+                "group_epsilon).",
                 PrivacyWarning,
                 stacklevel=stacklevel,
             )

@@ -49,20 +49,20 @@ class _ListedColumn(FeatureColumn):
         values = self._plain_values(field, values)
         self._set(field, values)
         if len(values) < 2:
-            raise self._fail(field, f"must name at least two values, got {list(values)!r}.")
+            raise self._fail(field, f"must contain at least two values, got {list(values)!r}.")
         if self.fill_value is not None:
             if self.fill_value not in values:
                 raise self._fail("fill_value", f"must be one of {field}, got {self.fill_value!r}.")
             self._set("fill_value", values[values.index(self.fill_value)])
         if set(values) & set(self.missing_codes):
-            raise self._fail("missing_codes", f"must not be among {field}.")
+            raise self._fail("missing_codes", f"must not contain a value of {field}.")
 
     def about_strangers(self, found: np.ndarray) -> str:
         """Return a warning text if no cell is on the list; empty otherwise."""
         if not self.listed() or not np.any(found == UNKNOWN) or np.any(found >= 0):
             return ""
         listed = reprlib.repr(list(self.listed() or ()))
-        return f"none of the cells is on the public list, {listed}: are they written differently?"
+        return f"no cell is on the public list {listed}. Are the values spelled differently?"
 
     def check_dtype(self, dtype: Any) -> str | None:
         """Return a problem of a table's column type and its remedy, or None."""
@@ -78,7 +78,7 @@ class _ListedColumn(FeatureColumn):
             raise self._fail(
                 "unknown",
                 "the policy is 'refuse' and the table has a value that is not listed. List it if "
-                "the code book has it, or choose 'ignore' or 'indicator'; it is not shown here, "
+                "the code book has it, or choose 'ignore' or 'indicator'. The value is not shown, "
                 "since it may be private.",
             )
         if self.missing == "fill":
@@ -173,15 +173,15 @@ class CategoricalColumn(_ListedColumn):
         if any(isinstance(value, bool) for value in self.categories or ()):
             raise self._fail(
                 "categories",
-                "holds True or False: use a BooleanColumn, or quote 'yes', 'no', 'on' and 'off', "
-                "which YAML reads as booleans.",
+                "contains True or False. Use a BooleanColumn, or quote 'yes', 'no', 'on' and "
+                "'off', which YAML reads as booleans.",
             )
 
     def _check_drop(self) -> None:
         if self.drop is None:
             return
         (level,) = self._plain_values("drop", [self.drop])
-        values = tuple(self.categories or (level,))  # of a draft they are to come
+        values = tuple(self.categories or (level,))  # a draft has none yet
         if level not in values and level != "first":
             raise self._fail("drop", f"must be 'first' or one of categories, got {level!r}.")
         self._set("drop", values[values.index(level)] if level in values else level)

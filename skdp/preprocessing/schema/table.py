@@ -23,7 +23,7 @@ class TableSchema(TableDescription):
     All its content comes from public sources such as a code book, a device or physiology.
     Preprocessing with a schema learns nothing from the rows and needs no privacy budget. Each
     column becomes features with norm at most its weight. The norm of an output row is at most the
-    root of the sum of squared weights, plus 1 per interaction under the root.
+    root of the sum of squared weights and 1 per interaction.
 
     Parameters
     ----------
