@@ -477,7 +477,7 @@ def test_no_row_counts_twice_and_no_file_is_left_out(table, stored, tmp_path):
     assert len(open_parquet(folder).read(0, N)) == N
     (folder / "more").mkdir()
     shutil.copy(named, folder / "more" / "x.parquet")
-    with pytest.raises(ValueError, match="in folders of its own"):
+    with pytest.raises(ValueError, match="subfolders with Parquet files"):
         open_parquet(folder)
 
 
