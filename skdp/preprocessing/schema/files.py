@@ -131,7 +131,7 @@ def refuse_unknown(where: str, entry: Mapping[Any, Any], known: list[str]) -> No
 
 @contextmanager
 def _in_words_of_schemas(problem: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn what goes wrong with a schema of whatever form into a SchemaError."""
+    """Convert errors of a schema in any format to a SchemaError."""
     faults: tuple[type[Exception], ...] = (ValueError, OverflowError, *others)
     try:
         yield

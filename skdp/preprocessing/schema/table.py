@@ -374,7 +374,7 @@ class TableSchema(TableDescription):
         return frames.split_holdout(self, table, share, seed)
 
     def read_csv(self, path: Any, **options: Any) -> Any:
-        """Read a table; the column's description alone decides how each cell is read.
+        """Read a table; only its column's description decides how a cell is read.
 
         pandas would choose a column's type from all of its cells, and one row could change the
         meaning of the others.
