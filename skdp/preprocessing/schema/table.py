@@ -190,10 +190,11 @@ class TableSchema(TableDescription):
         Parameters
         ----------
         estimator : estimator
-            A private classifier or regressor, a search over one, or any other estimator. Its
-            parameter ``data_norm`` is set to `data_norm` if it is None. So are ``classes``,
-            ``prevalence`` and ``target_bounds``, to the values of the label. The ``data_norm`` of
-            estimators behind other steps is not set, because these receive other rows.
+            A private classifier or regressor, a search over one, or any other estimator. Parameters
+            named ``data_norm`` in it, at any depth, are set to `data_norm` if they are None. So are
+            ``classes``, ``prevalence`` and ``target_bounds``, to the values of the label. The
+            ``data_norm`` of estimators behind other steps is not set, because these receive other
+            rows.
         positions : bool, default=False
             See `preprocessor`.
         encoding : {"declared", "auto"}, default="declared"
