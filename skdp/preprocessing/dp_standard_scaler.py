@@ -162,7 +162,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     )
     upper: Any = parameter(
         "float or array-like of shape (n_features,)",
-        "Public upper bounds of the features; see `lower`.",
+        "Public upper bounds of the features; values beyond them are clipped.",
         default=1.0,
     )
     with_mean: bool = parameter("bool", "Whether to remove the mean.", default=True)
