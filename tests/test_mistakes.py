@@ -359,7 +359,7 @@ MISTAKES = {
     "cuts beyond bounds": Mistake(
         described(NumericColumn("age", 18, 110, cuts=[40, 65, 400])),
         "warned",
-        "column 'age': cuts or spikes [400.0] are outside",
+        "column 'age': cuts or spikes [400.0] lie outside",
     ),
     "bounds read off the table": Mistake(
         described(NumericColumn("age", FRAME["age"].min(), FRAME["age"].max())),

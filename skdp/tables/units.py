@@ -31,7 +31,7 @@ _NULL = (
     "skdp.tables.units."
 )
 _WRONG = (
-    "groups must contain one id for each row of X, whole numbers or texts, in a list, an array or "
+    "groups must hold one id for each row of X, whole numbers or texts, in a list, an array or "
     "a column."
 )
 

@@ -153,7 +153,7 @@ class NumericColumn(FeatureColumn):
         found = [cut for cut in (*self.thresholds, *(self.spikes or ())) if not low <= cut <= high]
         if found:
             warn_once(
-                f"column {self.name!r}: cuts or spikes {found} are outside the bounds [{low:g}, "
+                f"column {self.name!r}: cuts or spikes {found} lie outside the bounds [{low:g}, "
                 f"{high:g}]. If the bounds are right, every cell is on one side of them, and they "
                 "use a part of the norm without any effect. Check the unit of both."
             )
