@@ -337,7 +337,7 @@ MISTAKES = {
             .fit(FRAME[["ward", "age"]], Y)
         ),
         ValueError,
-        "the schema's columns are chosen by place",
+        "the schema's columns are chosen by position",
     ),
     "columns of an array in another order": Mistake(
         lambda: (
@@ -367,15 +367,15 @@ MISTAKES = {
         "are the smallest and the largest cell to the last digit",
     ),
     "bounds in metres": Mistake(
-        described(NumericColumn("height", 0.5, 2.5)), "reviewed", "100% of the cells lie beyond"
+        described(NumericColumn("height", 0.5, 2.5)), "reviewed", "100% of the cells are beyond"
     ),
     "bounds that are far too wide": Mistake(
-        described(NumericColumn("height", 0, 1e6)), "reviewed", "98 of 100 cells lie within"
+        described(NumericColumn("height", 0, 1e6)), "reviewed", "98 of 100 cells are within"
     ),
     "a code for what is missing": Mistake(
         described(AGE, frame=FRAME.assign(age=FRAME["age"].where(FRAME.index % 10 > 0, 999.0))),
         "reviewed",
-        "10% of the cells lie beyond the bounds",
+        "10% of the cells are beyond the bounds",
     ),
     "thousands separators": Mistake(
         described(

@@ -1,4 +1,4 @@
-"""Tables on disk whose rows are read a block at a time."""
+"""Tables on disk with rows that are read a block at a time."""
 
 from skdp.data.parquet import open_parquet
 

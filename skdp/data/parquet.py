@@ -14,38 +14,41 @@ from skdp.exceptions import RowsChangedError
 from skdp.tables.digests import Digester
 from skdp.tables.row_sources import BlockTable
 
-# Rows that are decoded at once, bytes that are read, and of those whose digest is taken.
+# Rows decoded at once, bytes read at once, and bytes per piece of a digest.
 _AT_ONCE, _BUFFER, _PIECE = 1 << 16, 1 << 18, 1 << 22
-# Bytes of a cell in memory, about: of a number, and of all else, which becomes objects.
+# Approximate bytes of a cell in memory: of a number, and of other cells, which become objects.
 _NUMBER, _OBJECT = 16, 96
 
 
 def open_parquet(paths: Any) -> ParquetTable:
-    """Open a table in Parquet files without reading its rows; needs pandas and pyarrow.
+    """Open a table in Parquet files without reading its rows.
+
+    It needs pandas and pyarrow.
 
     Parameters
     ----------
     paths : path-like or sequence of path-like
-        A file, a folder whose files end in .parquet, in the order of their names and without
-        hidden ones, or several of these, each once. All files have the same columns, of the same
-        types.
+        A file, a folder, or a sequence of different files and folders. All files of a folder that
+        end in .parquet are used, in the order of their names, except hidden ones. All files must
+        have the same columns with the same types.
 
     Returns
     -------
     ParquetTable
-        What ``schema.pipeline(estimator).fit``, ``TableSchema.split``, ``check`` and ``draft``, and
-        fitted pipelines take in the place of a frame. Files must not change meanwhile: each pass
-        compares their size and time stamps, the first and the last their bytes. A fit that encodes
-        more than 1 GiB of rows keeps them in a file without a name, in the folder of the first
-        file; the environment variable ``SKDP_SCRATCH`` names another folder, and 0 none.
+        Table that replaces a frame in ``schema.pipeline(estimator).fit``, ``TableSchema.split``,
+        ``check`` and ``draft``, and in fitted pipelines. Files must not change while it is in use.
+        Each pass compares their size and time stamps; the first and the last pass compare their
+        bytes. A fit that encodes more than 1 GiB of rows stores them in an unnamed file in the
+        folder of the first file. The environment variable ``SKDP_SCRATCH`` sets another folder; 0
+        disables the file.
 
     Raises
     ------
     ImportError
         Without pandas or pyarrow.
     ValueError
-        If there are no files, they differ in their columns, one is no Parquet file or given
-        twice, or a folder holds others with such files.
+        If there are no files, a file is no Parquet file or is given twice, or columns differ. Also
+        if a folder has subfolders with Parquet files.
 
     Examples
     --------
@@ -74,21 +77,25 @@ def open_parquet(paths: Any) -> ParquetTable:
     for path in map(Path, given):
         files += _files_of(path) if path.is_dir() else [path]
     if len({path.resolve() for path in files}) < len(files):
-        raise ValueError("open_parquet was given a file twice, whose rows would count twice.")
+        raise ValueError(
+            "open_parquet was given a file twice: its rows would count twice. Give it once."
+        )
     if not files:
-        raise ValueError("open_parquet found no file: give a file, or a folder of .parquet files.")
+        raise ValueError("open_parquet found no file. Give a file, or a folder of .parquet files.")
     return ParquetTable(files)
 
 
 class ParquetTable(BlockTable):
-    """A table in Parquet files, whose rows are read when they are used; `open_parquet` makes it.
+    """A table in Parquet files with rows that are read when they are used.
+
+    `open_parquet` creates it.
 
     Attributes
     ----------
     columns : list of str
         Names of the columns.
     dtypes : list
-        Their types as pandas calls them, which the files declare.
+        Types of the columns in pandas, as the files declare them.
     shape : tuple of int
         Numbers of rows and of columns.
     """
@@ -113,7 +120,7 @@ class ParquetTable(BlockTable):
         self.dtypes = list(self.read(0, 0).dtypes)
         numbers = [getattr(dtype, "kind", "O") in "biuf" for dtype in self.dtypes]
         self.row_bytes = float(sum(_NUMBER if number else _OBJECT for number in numbers))
-        # Batches behind the last row that was read, and what is left of the one in hand.
+        # Batches after the last row that was read, and the rest of the current one.
         self._lock, self._at = threading.Lock(), -1
         self._batches: Iterator[Any] = iter(())
         self._rest: Any = None
@@ -124,8 +131,8 @@ class ParquetTable(BlockTable):
             return super().__getitem__(key)
         if isinstance(key, str) or not all(isinstance(name, str) for name in key):
             raise TypeError(
-                "a Parquet table gives columns by a list of names, and rows by slices alone. To "
-                "split its rows, take schema.split_holdout(table, share, seed), or encode it: "
+                "a Parquet table is indexed only by lists of column names and slices of rows. To "
+                "split its rows, use schema.split_holdout(table, share, seed), or encode it: "
                 "schema.preprocessor().fit_transform(table)."
             )
         return type(self)(self._paths, key, self._seal)
@@ -142,7 +149,7 @@ class ParquetTable(BlockTable):
         Parameters
         ----------
         start, stop : int
-            Number of the first row, and of the first that is not wanted.
+            Number of the first row, and of the row after the last.
 
         Returns
         -------
@@ -164,26 +171,26 @@ class ParquetTable(BlockTable):
                     self._at = -1
                     raise
             table = table.select(self.columns)
-        # What pandas wrote beside the columns would decide about types.
+        # Metadata written by pandas would decide about types.
         return table.replace_schema_metadata(None).to_pandas(types_mapper=pandas.ArrowDtype)
 
     def note_rows(self) -> None:
-        """Note what the files hold, if nobody has read of them yet."""
+        """Note the bytes of the files, unless they are already noted."""
         self._seal.note_bytes()
 
     def check_rows(self) -> None:
-        """Refuse files whose bytes are no longer what they were when they were first read."""
+        """Refuse files with other bytes than at the first reading."""
         self._seal.check_bytes()
 
     def check_stamps(self) -> None:
-        """Refuse files whose stamps and bytes are no longer what they were, or that are gone."""
+        """Refuse files that are gone, or have other stamps and bytes than before."""
         try:
             self._seal.check_stamps()
         except OSError:
             raise RowsChangedError() from None
 
     def _next(self, start: int, stop: int) -> list[Any]:
-        """Return rows as batches, going on from the last that were read where it can."""
+        """Return rows as batches, continuing after the last rows read if possible."""
         if start != self._at:
             self._seal.check_stamps()
             self._seal.note_bytes()
@@ -197,7 +204,7 @@ class ParquetTable(BlockTable):
         return found
 
     def _open(self, start: int) -> Iterator[Any]:
-        """Yield batches of rows from one on."""
+        """Yield batches of rows, starting at one row."""
         from pyarrow.parquet import ParquetFile
 
         for path, groups in zip(self._paths, self._groups, strict=True):
@@ -217,15 +224,15 @@ class ParquetTable(BlockTable):
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder, but hidden ones, in the order of their names."""
+    """Return the files of a folder, except hidden ones, in the order of their names."""
     found = [path for path in sorted(folder.glob("*.parquet")) if path.name[0] not in "._"]
     if any(path.suffix == ".parquet" and path not in found for path in folder.glob("*/**/*")):
-        raise ValueError(f"{folder} has Parquet files in folders of its own: name each file.")
+        raise ValueError(f"{folder} has subfolders with Parquet files. Give a list of the files.")
     return found
 
 
 class _Seal:
-    """What files were when they were opened, and what they held when they were first read."""
+    """State of files when they were opened, and their bytes when they were first read."""
 
     def __init__(self, paths: list[Path]) -> None:
         self._paths, self._stamps = paths, [_stamp(path) for path in paths]
@@ -257,13 +264,13 @@ class _Seal:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Return what tells that a file was replaced or written to; the last is hard to set back."""
+    """Return numbers that change when a file is replaced or written; the last is hard to reset."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _describe(path: Path) -> tuple[Any, list[int]]:
-    """Return the columns of a file, but those of pandas' index, and the rows of its groups."""
+    """Return the columns of a file, without pandas' index, and the rows of its groups."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 

@@ -1,6 +1,6 @@
 """Public tables with their schemas, from OpenML, local files or scikit-learn.
 
-Each schema describes its table by public knowledge, with a source for every bound.
+Each schema describes its table from public knowledge, with a source for every bound.
 """
 
 from skdp.datasets._loaders import (

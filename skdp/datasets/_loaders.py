@@ -1,4 +1,4 @@
-"""One function for each table, which comes from local files or OpenML, and the ready schemas."""
+"""Loaders of tables from local files or OpenML, and ready-made schemas."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class _Source:
 
     # Names of the local files, without ``.gz``; their rows are put together.
     files: tuple[str, ...]
-    columns: tuple[str, ...]  # names of the columns, for files without a line of names
+    columns: tuple[str, ...]  # names of the columns, for files without a header
     separator: str
-    data_id: int | None  # of OpenML, which None does not ask
+    data_id: int | None  # of OpenML; None for no download
     renamed: Mapping[str, str] = field(default_factory=dict)  # our names by those of OpenML
-    # For columns whose values others write otherwise: our values by theirs.
+    # Values in this package by values in other sources, by column.
     recoded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -110,36 +110,35 @@ def fetch_adult(
     download_if_missing: bool = True,
     return_X_y: bool = False,
 ) -> Any:
-    """Load Adult: does a person earn more than 50,000 US dollars a year? (48,842 rows).
+    """Load Adult: does an adult earn more than 50,000 US dollars a year? (48,842 rows).
 
     Parameters
     ----------
     path : path-like or None, default=None
         A CSV file, or the folder of ``adult_train.csv`` and ``adult_test.csv``, gzipped or not.
-        None looks in the folder that the environment variable SKDP_DATA names, then asks OpenML
-        (number 1590).
+        None uses the folder in the environment variable SKDP_DATA, then OpenML (number 1590).
     subset : {"all", "train", "test"}, default="all"
-        The parts into which UCI splits the table; they need a local folder, since OpenML does not
-        mark them.
+        Part of the table, as UCI divides it. Parts need a local folder, since OpenML does not mark
+        them.
     data_home : path-like or None, default=None
-        Where scikit-learn keeps downloads.
+        Folder of scikit-learn's downloads. None uses scikit-learn's default.
     download_if_missing : bool, default=True
-        Whether OpenML may be asked.
+        Whether to download from OpenML if there are no local files.
     return_X_y : bool, default=False
-        Return (data, target) only.
+        Whether to return only (data, target).
 
     Returns
     -------
     Bunch
         ``data`` (feature columns), ``target`` (labels), ``frame`` (all columns), ``schema``,
-        ``feature_names``, ``target_names``, ``DESCR``. Missing cells are kept.
+        ``feature_names``, ``target_names``, ``DESCR``. Missing cells stay missing.
 
     Raises
     ------
     FileNotFoundError
-        If the files are not at `path`, or are missing and must not be downloaded.
+        If the files are not at `path`, or are missing and may not be downloaded.
     ValueError
-        For a part that cannot be told from the others.
+        If `subset` is unknown, or if a file lacks columns of the table.
     ImportError
         Without pandas.
 
@@ -179,11 +178,11 @@ def _fetcher(name: DatasetName, summary: str, files: str, remarks: str = "") -> 
     path : path-like or None, default=None
         {files}
     data_home : path-like or None, default=None
-        Where scikit-learn keeps downloads.
+        Folder of scikit-learn's downloads. None uses scikit-learn's default.
     download_if_missing : bool, default=True
-        Whether OpenML may be asked.
+        Whether to download from OpenML if there are no local files.
     return_X_y : bool, default=False
-        Return (data, target) only.
+        Whether to return only (data, target).
 
     Returns
     -------
@@ -194,7 +193,7 @@ def _fetcher(name: DatasetName, summary: str, files: str, remarks: str = "") -> 
     --------
     >>> from skdp.datasets import fetch_{name}
     >>> table = fetch_{name}()
-    >>> list(table.data.columns) == table.schema.features  # and bounds, without a look at rows
+    >>> list(table.data.columns) == table.schema.features
     True
     """
     return fetch
@@ -202,22 +201,22 @@ def _fetcher(name: DatasetName, summary: str, files: str, remarks: str = "") -> 
 
 fetch_bank = _fetcher(
     "bank",
-    "Load Bank Marketing: does a client subscribe a term deposit? (45,211 rows).",
-    """``bank-full.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks OpenML
-        (number 1461).""",
+    "Load Bank Marketing: does a client subscribe to a term deposit? (45,211 rows).",
+    """``bank-full.csv``, gzipped or not, or its folder. None uses the folder SKDP_DATA, then
+        OpenML (number 1461).""",
     """
-    The column ``duration``, the length of the call, is known only after it. For a realistic
-    forecast leave it out: ``schema.select([name for name in schema.features if name !=
+    The column ``duration``, the length of the call, is known only after the call. Leave it out
+    for a realistic forecast: ``schema.select([name for name in schema.features if name !=
     "duration"])``.
 """,
 )
 fetch_cardio = _fetcher(
     "cardio",
     "Load Cardiovascular disease: does a patient have it? (70,000 rows, about half do).",
-    """``cardio_train.csv``, gzipped or not, or its folder. None looks in SKDP_DATA, then asks
+    """``cardio_train.csv``, gzipped or not, or its folder. None uses the folder SKDP_DATA, then
         OpenML (number 45547).""",
     """
-    Implausible cells, such as negative pressures, are in the original; the schema's clinical
+    The original contains implausible cells, such as negative pressures. The schema's clinical
     bounds clip them.
 """,
 )
@@ -225,28 +224,28 @@ fetch_heart = _fetcher(
     "heart",
     "Load Heart disease (Cleveland): is a coronary vessel narrowed? (303 rows).",
     """``heart_cleveland.csv``, gzipped or not, with or without a line of names, or its folder.
-        None looks in SKDP_DATA, then asks OpenML (number 49, heart-c, whose words are turned into
-        the code book's numbers).""",
+        None uses the folder SKDP_DATA, then OpenML (number 49, heart-c; its words become the code
+        book's numbers).""",
 )
 fetch_support2 = _fetcher(
     "support2",
     "Load SUPPORT2: does a seriously ill patient die in hospital? (9,105 rows, a quarter do).",
-    """``support2.csv``, gzipped or not, or its folder. None looks in SKDP_DATA. The file is that
-        of the UCI Machine Learning Repository (number 880); OpenML is not asked.""",
+    """``support2.csv`` of the UCI Machine Learning Repository (number 880), gzipped or not, or its
+        folder. None uses the folder SKDP_DATA. There is no download from OpenML.""",
     """
-    The schema leaves out what is known only later (length of stay, costs, orders not to
-    resuscitate, disability) and what other models or physicians foretell.
+    The schema leaves out values that are known only later (length of stay, costs, orders not to
+    resuscitate, disability) and predictions by other models or physicians.
 """,
 )
 
 
 def load_breast_cancer(*, return_X_y: bool = False) -> Any:
-    """Load Breast cancer Wisconsin (diagnostic), which ships with scikit-learn (569 rows).
+    """Load Breast cancer Wisconsin (diagnostic), which is part of scikit-learn (569 rows).
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return (data, target) only.
+        Whether to return only (data, target).
 
     Returns
     -------
@@ -292,12 +291,12 @@ def _answer(name: DatasetName, frame: Any, return_X_y: bool) -> Any:
 
 
 def load_schema(name: DatasetName) -> TableSchema:
-    """Return the ready schema of a public table.
+    """Return the ready-made schema of a public table.
 
     Parameters
     ----------
     name : {"adult", "bank", "breast_cancer", "cardio", "heart", "support2"}
-        The table.
+        Name of the table.
 
     Returns
     -------
@@ -329,9 +328,9 @@ def _read_table(
     data_home: str | os.PathLike[str] | None,
     download: bool,
 ) -> Any:
-    """Return a table as a pandas frame, in the columns and codes of its schema.
+    """Return a table as a pandas frame, with the columns and codes of its schema.
 
-    From `path`, else from the folder SKDP_DATA, else from OpenML, if `download` allows it.
+    It comes from `path`, else from the folder SKDP_DATA, else from OpenML, if `download` allows it.
     """
     pandas = import_pandas()
     given = path if path is not None else os.environ.get("SKDP_DATA")
@@ -385,7 +384,7 @@ def _read_file(pandas: Any, file: Path, source: _Source) -> Any:
     )
     missing = [name for name in source.columns if name not in frame.columns]
     if missing:
-        raise ValueError(f"{file} lacks the columns {', '.join(missing)}: is it another table?")
+        raise ValueError(f"{file} lacks the columns {', '.join(missing)}. Is it another table?")
     return frame
 
 
@@ -398,7 +397,7 @@ def _recode(frame: Any, source: _Source) -> Any:
 
 
 def _conform(pandas: Any, frame: Any, schema: TableSchema) -> Any:
-    """Give each column the type of its description and the schema's order."""
+    """Give each column the type of its description, and the order of the schema."""
     columns = {column.name: column.listed() for column in schema.columns}
     if schema.label is not None:
         columns[schema.label.name] = schema.label.listed()
@@ -415,7 +414,7 @@ def _conform(pandas: Any, frame: Any, schema: TableSchema) -> Any:
                 frame[name] = pandas.to_numeric(frame[name])
             except (TypeError, ValueError):  # its message quotes a cell
                 raise ValueError(
-                    f"column {name!r} holds a cell that is no number: is it another table? The "
+                    f"column {name!r} contains a cell that is no number. Is it another table? The "
                     "cell is not shown, since it may be private."
                 ) from None
     return frame

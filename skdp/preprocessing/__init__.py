@@ -1,4 +1,4 @@
-"""Preprocessing: by public numbers at no cost, or learned from rows with noise and a charge."""
+"""Preprocessing with public numbers and no privacy cost, or learned from rows with noise."""
 
 from skdp.preprocessing.bounded_scaler import BoundedScaler, RowNormClipper
 from skdp.preprocessing.dp_pca import DPPCA

@@ -1,4 +1,4 @@
-"""What all private transformers share: validation, charging, the order of a fit."""
+"""Base of all private transformers: validation, charging, the order of a fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from skdp.tables.units import about_units
 
 @dataclass(frozen=True)
 class Plan(OnAllRows):
-    """The releases of a fit, all of a kind, and whether a record is all rows of an id."""
+    """The releases of a fit, all of one kind, and whether a record is all rows of an id."""
 
     release: Release
     by_unit: bool
@@ -32,8 +32,7 @@ class Plan(OnAllRows):
 class PrivateTransformer(PrivateFit, RowTransformer):
     """Base of the transformers that learn from rows under differential privacy.
 
-    What was learned is applied row by row, so that neighbouring tables stay neighbours behind the
-    transformer.
+    They transform row by row, and map neighbouring tables to neighbouring tables.
     """
 
     if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         verbose = 0
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "adjacency": "What is removed contributes nothing, while n stays public.",
+        "adjacency": "A removed record contributes zero, and n stays public.",
     }
     _listed: ClassVar[tuple[str, ...]] = (
         *("n_components", "epsilon", "delta", "data_norm", "center", "whiten", "quantiles"),
@@ -53,7 +52,9 @@ class PrivateTransformer(PrivateFit, RowTransformer):
     )
     _fit_takes = "X and groups"
     _beside_rows = ("groups",)
-    _remedy_for_epsilon = "Smaller means more private; it adds to what the estimator spends."
+    _remedy_for_epsilon = (
+        "Smaller means more private; it adds to the privacy cost of the estimator."
+    )
     _released: ClassVar[tuple[str, ...]]
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **fit_params: Any) -> Self:
@@ -66,34 +67,34 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            Ids, whole numbers or texts. All rows of one id are one record then, which the
-            guarantee protects whole: it contributes the mean of what its rows would, n is the
-            public number of ids, and the number of rows is private. None takes each row for a
+            Ids, whole numbers or texts. All rows of one id are then one record, and the guarantee
+            protects them together. The record contributes the mean of its rows' contributions. n is
+            the public number of ids, and the number of rows is private. None treats each row as a
             record.
         **fit_params : dict
-            Must be empty. `sample_weight` is refused: a weight multiplies one record's
-            influence, and with it the sensitivity, without bound.
+            Must be empty. `sample_weight` is refused, because a weight multiplies one record's
+            influence, and the sensitivity, without bound.
 
         Returns
         -------
         self : transformer
-            The fitted transformer; every attribute with a trailing underscore is private and
-            may be published.
+            The fitted transformer. Every attribute with a trailing underscore is private and may be
+            published.
 
         Raises
         ------
         ValueError, TypeError
             For bad parameters or input, before anything is charged.
         BudgetExceededError
-            If the accountant cannot take the charge; the rows are not used then.
+            If the charge exceeds the remaining budget; no row is used then.
         """
         return self._fit(X, None, fit_params | ({} if groups is None else {"groups": groups}))
 
     def privacy_plan(self, n_samples: int, n_features: int, groups: bool = False) -> PrivacySpent:
-        """Return what `fit` would spend on a table of a given public shape.
+        """Return the privacy cost of a fit on a table with the given public shape.
 
-        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
-        and on public numbers alone.
+        Nothing is charged and no data are needed. The noise of a fit depends only on the parameters
+        and on public numbers.
 
         Parameters
         ----------
@@ -102,7 +103,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         n_features : int
             Number of columns.
         groups : bool, default=False
-            Whether `fit` will be given ``groups=``.
+            Whether `fit` will receive ``groups=``.
 
         Returns
         -------
@@ -129,7 +130,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
 
     @abstractmethod
     def _learn(self, records: Records, release: Release, stream: RandomStream) -> None:
-        """Make the releases and set the attributes that come from them."""
+        """Make the releases and set the attributes that follow from them."""
 
     @abstractmethod
     def _map(self, X: Any) -> np.ndarray:
@@ -137,7 +138,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
 
     @abstractmethod
     def _theorem(self) -> str:
-        """Name what is released, for the statement."""
+        """Return the name of the released quantity, for the statement."""
 
     def _apply(self, X: Any) -> np.ndarray:
         return bound_rows(self._map(X).astype(X.dtype, copy=False), self.data_norm_)
@@ -156,7 +157,7 @@ class PrivateTransformer(PrivateFit, RowTransformer):
         self._learn(records, plan.release, self._stream(records))
 
     def _publish(self, plan: Plan, records: Records, released: None, spent: PrivacySpent) -> None:
-        """Do nothing more: what is learned is released, and set, bit by bit."""
+        """Do nothing: all learned attributes are released and already set."""
 
     def _account(self, plan: Plan) -> PrivacySpent:
         release = plan.release

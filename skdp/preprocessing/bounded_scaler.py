@@ -1,4 +1,4 @@
-"""Transformers by public bounds: valid rows in, rows of a known norm out."""
+"""Transformers with public bounds, which return rows of a known norm."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
     _makes_rows_alone = True  # to the last bit
 
     def transform(self, X: Any) -> Any:
-        """Transform rows, each by itself, with what was given or learned.
+        """Transform each row by itself, with given or learned numbers.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones only where the class takes them.
+            Rows; sparse ones only if the class supports them.
 
         Returns
         -------
         {ndarray, sparse matrix}
-            Rows, float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_``,
-            where the class has one. A large table in a file becomes a source, whose rows are
-            transformed as they are read, and an array of Dask a lazy one.
+            Rows, in float32 if `X` is; sparse ones are CSR. Their norm is at most ``data_norm_`` if
+            the class has this attribute. A large table in a file becomes a source, which transforms
+            rows as they are read. A Dask array becomes a lazy one.
         """
         check_is_fitted(self)
         rows = self._validate(X, reset=False, look=False)
         if isinstance(rows, RowSource):
             make = sparse.csr_matrix if rows.is_sparse else np.zeros
             few = self._apply(make((1, rows.shape[1]), dtype=rows.dtype))
-            # A later fit is not to change rows that are yet to be read.
+            # A later fit must not change rows that are read afterwards.
             encode = copy.copy(self)._transform_block
             rows = rows.encoded(encode, few, self._makes_rows_alone)
         else:
@@ -72,7 +72,7 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
         """Transform valid rows, in the same type, and to norm at most ``data_norm_`` if known."""
 
     def _transform_block(self, block: Any) -> Any:
-        """Transform rows of a source, at which nobody has looked before."""
+        """Transform rows of a source that have not been validated before."""
         block = validate_private_data(self, block, reset=False, **self._checks())
         return self._apply(canonical_rows(block))
 
@@ -91,11 +91,11 @@ class RowTransformer(DeclaredParameters, TransformerMixin, BaseEstimator, ABC):
 
 
 class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
-    """Map each feature from public bounds to [-1, 1], clip it there, and bound the row norm.
+    """Map each feature from public bounds to [-1, 1], clip it, and bound the row norm.
 
-    Nothing is learned from the rows: the bounds come from the codebook, the physiology or the
-    measuring device. Scaling by the observed minimum and maximum, as `MinMaxScaler` does, would
-    publish two patients' values for every feature.
+    Nothing is learned from the rows. Take the bounds from the code book, physiology or the
+    measuring device. Scaling by the observed minimum and maximum, as in `MinMaxScaler`, would
+    publish the values of two patients per feature.
 
     Examples
     --------
@@ -121,13 +121,13 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
     )
     row_norm: float | None = parameter(
         "float or None",
-        """Every output row is divided by one public constant so that its Euclidean norm is at
-        most this: the `data_norm` to give to the private estimator. None keeps [-1, 1], with
-        row norm ``sqrt(n_features)``.""",
+        """Bound on the Euclidean norm of output rows; set `data_norm` of the private estimator to
+        it. All rows are divided by one public constant. None leaves features in [-1, 1], with
+        row norm at most ``sqrt(n_features)``.""",
         default=1.0,
     )
 
-    # What the privacy statement, and a search, need to know of it.
+    # For the privacy statement and for searches.
     _learns_from_rows = False
     _bounded_by = "row_norm"
 
@@ -166,7 +166,7 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
         return self
 
     def _meaning_after(self, before: Any) -> Any:
-        """Return what scaled features mean, given that of those before; None if unknown."""
+        """Return the meaning of scaled features, given that of the input; None if unknown."""
         if before is not None:
             return before.through(self._centre, self._scale, self._limit)
         count, half = self.n_features_in_, self._limit / self._scale
@@ -176,7 +176,7 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
         return Meaning(parts, scale=self._limit)
 
     def _as_sklearn(self) -> Any:
-        """Return scikit-learn's scaler that does the same, for tools that know that alone."""
+        """Return the equivalent scaler of scikit-learn, for tools that do not support this one."""
         from sklearn.preprocessing import MinMaxScaler
 
         twin = MinMaxScaler(feature_range=(-self._limit, self._limit), clip=True)
@@ -191,7 +191,7 @@ class BoundedScaler(OneToOneFeatureMixin, RowTransformer):
 
 
 def feature_bounds(lower: Any, upper: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return one lower and one upper bound for each feature, both finite and lower < upper."""
+    """Return one lower and one upper bound per feature, both finite and lower < upper."""
     bounds = []
     for name, given in (("lower", lower), ("upper", upper)):
         values = np.asarray(given, dtype=np.float64)
@@ -213,7 +213,7 @@ def middle_and_half(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, n
 
 
 def to_unit_interval(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Clip every feature to its interval and map that to [-1, 1]."""
+    """Clip every feature to its interval and map the interval to [-1, 1]."""
     middle, half = middle_and_half(lower, upper)
     units = np.clip(X, lower, upper, dtype=np.float64)
     units -= middle
@@ -224,17 +224,17 @@ def to_unit_interval(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.
 class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
     """Shorten rows to a public norm, or scale all rows to it.
 
-    Nothing is learned from the rows: each is treated by itself, so no privacy is spent.
+    Nothing is learned from the rows. Each row is treated by itself, and no privacy budget is spent.
 
     See Also
     --------
-    BoundedScaler : Bounds every feature, and so the row, by a code book.
+    BoundedScaler : Bounds every feature, and thereby the row, with a code book.
 
     Notes
     -----
-    The private estimators shorten rows to their own `data_norm`. The clipper is for pipelines
-    whose next step wants bounded rows, and for choosing the norm in one place. Choose it without
-    looking at the rows: the largest norm of a table is one person's.
+    Private estimators shorten rows to their `data_norm`. Use the clipper in pipelines with another
+    step that needs bounded rows, or to set the norm in one place. Choose the norm without looking
+    at the rows: the largest norm of a table belongs to one patient.
 
     Examples
     --------
@@ -249,15 +249,15 @@ class RowNormClipper(OneToOneFeatureMixin, RowTransformer):
 
     norm: float = parameter(
         "float",
-        """Largest Euclidean norm of an output row: the `data_norm` to give to the private
-        estimator.""",
+        """Largest Euclidean norm of an output row. Set `data_norm` of the private estimator to
+        it.""",
         default=1.0,
         kw_only=False,
     )
     method: Bounding = parameter(
         '{"clip", "scale"}',
-        """``"clip"`` scales down the rows that are longer and leaves the others alone;
-        ``"scale"`` gives every row this norm, as `Normalizer` does, and keeps rows of zeros.""",
+        """Treatment of rows. ``"clip"`` scales down longer rows and leaves the others unchanged.
+        ``"scale"`` gives every row this norm, like `Normalizer`; rows of zeros stay zero.""",
         default="clip",
     )
 

@@ -38,11 +38,11 @@ _SQUARED_MEAN_WEIGHT = 0.5
 
 
 class Components(DeclaredParameters):
-    """The number of components, which stands before what all private fits take."""
+    """The number of components, which comes before the parameters of all private fits."""
 
     n_components: int | None = parameter(
         "int or None",
-        "Number of components; None keeps all features.",
+        "Number of components. None uses the number of features.",
         default=None,
         kw_only=False,
     )
@@ -51,9 +51,9 @@ class Components(DeclaredParameters):
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     """Project rows on the leading eigenvectors of a private second-moment matrix.
 
-    Rows are shortened to a public norm; the sum of their outer products is released once with
-    symmetric Gaussian noise. Worth its epsilon where a few directions hold most of the rows'
-    length and the estimator's noise grows with the number of features.
+    Rows are shortened to a public norm, and the sum of their outer products is released once with
+    symmetric Gaussian noise. Use it if a few directions contain most of the rows' length and the
+    estimator's noise grows with the number of features.
 
     See Also
     --------
@@ -62,10 +62,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     Notes
     -----
     In units of ``data_norm**2`` the matrix has Frobenius sensitivity ``sqrt(2)`` under replace-one
-    (attained by orthogonal rows) and 1 under add-remove; with `center`, the pair of matrix and sum
+    (attained by orthogonal rows) and 1 under add-remove. With `center`, the pair of matrix and sum
     has ``5 / sqrt(8)`` and ``sqrt(3 / 2)``. The noise has variance sigma^2 on the diagonal and
-    sigma^2 / 2 off it, so that its distribution does not depend on the axes.
-    Proof: :ref:`Theorem 3 of private preprocessing <private-preprocessing-3>`.
+    sigma^2 / 2 off it, and its distribution does not depend on the axes. Proof: :ref:`Theorem 3 of
+    private preprocessing <private-preprocessing-3>`.
 
     References
     ----------
@@ -85,16 +85,16 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
 
     data_norm: float | None = parameter(
         "float or None",
-        """Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None
-        takes 1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by
-        that. `transform` scales rows down to it as well.""",
+        """Public bound on the Euclidean norm of a row. `fit` and `transform` scale longer rows down
+        to it. None uses 1.0, and `fit` warns unless the rows come from a step of skdp that bounds
+        their norm by 1.0.""",
         default=None,
     )
     center: bool = parameter(
         "bool",
-        """Whether to release the mean row together with the matrix, at a quarter more noise under
-        replace-one, and remove it. False looks for the directions from the origin: right for rows
-        that a public centre or `DPStandardScaler` has centred.""",
+        """Whether to release the mean row together with the matrix and remove it; this adds a
+        quarter more noise under replace-one. False computes directions from the origin, for rows
+        that are already centred by a public centre or `DPStandardScaler`.""",
         default=False,
     )
     whiten: bool = parameter(
@@ -105,8 +105,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     )
     components_: np.ndarray = released(
         "ndarray of shape (n_components, n_features)",
-        """Private orthonormal directions, the strongest first; of each, the entry of largest
-        modulus is positive.""",
+        """Private orthonormal directions, the strongest first. The entry of largest modulus in
+        each is positive.""",
     )
     explained_variance_: np.ndarray = released(
         "ndarray of shape (n_components,)",
@@ -114,8 +114,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     )
     noise_edge_: float = released(
         "float",
-        """About the largest value in ``explained_variance_`` that noise alone would show, from
-        public numbers; components with less are mostly noise.""",
+        """Approximate largest value in ``explained_variance_`` of pure noise, from public numbers.
+        Components below it are mostly noise.""",
     )
     mean_: np.ndarray | None = released(
         "ndarray of shape (n_features,) or None",
@@ -123,7 +123,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
     )
     data_norm_: float = released(
         "float",
-        "Bound on the norm of an output row: `data_norm` itself unless `center` or `whiten`.",
+        "Bound on the norm of an output row; `data_norm` without `center` and `whiten`.",
     )
 
     _accepts_sparse = True
@@ -139,7 +139,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer, Components):
             at_least=1e-50,
             at_most=1e50,
             allowed=(None,),
-            remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
+            remedy="It is a public bound on the Euclidean norm of a row, independent of the data.",
         )
         check_choice("center", self.center, (True, False))
         check_choice("whiten", self.whiten, (True, False))

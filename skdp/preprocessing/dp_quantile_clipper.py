@@ -1,4 +1,4 @@
-"""Find bounds of features by private quantiles, and scale by them."""
+"""Find bounds of features by private quantiles, and scale with them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from skdp.preprocessing.bounded_scaler import feature_bounds, to_unit_interval
 from skdp.running import frames_to_the_user
 from skdp.tables.records import Records
 
-# A quantile is looked for at least this many standard deviations of a noisy count away from the
-# ends: a threshold beyond all values is then mistaken with a probability of 3e-5.
+# Levels are at least this many standard deviations of a noisy count away from 0 and 1: a
+# threshold beyond all values is then mistaken with a probability of 3e-5.
 _DEVIATIONS = 4.0
 
 
 def histogram_bound(n_features: int) -> ContributionBound:
     """Return the sensitivity of centred histograms with three cells for every feature.
 
-    One record's vector has norm ``sqrt(2/3)``, and two differ by ``sqrt(2)``, for every feature.
+    The vector of a record has norm ``sqrt(2/3)`` per feature, and two differ by ``sqrt(2)``.
     """
     root = math.sqrt(n_features) * ROUND_UP
     return ContributionBound(
@@ -41,10 +41,10 @@ def histogram_bound(n_features: int) -> ContributionBound:
 def centred_histogram(
     X: np.ndarray, thresholds: np.ndarray, shares: np.ndarray | None = None
 ) -> np.ndarray:
-    """Count rows below, between and above two thresholds, less a third of the rows.
+    """Count rows below, between and above two thresholds, minus a third of the rows.
 
-    A value equal to a threshold lies below it; one record adds 1 to its cell, less 1/3 to all
-    three, or shares this out among its rows.
+    A value equal to a threshold is below it. A record adds 1 to its cell, minus 1/3 to all three,
+    or divides this among its rows.
     """
     counts = np.zeros((3, X.shape[1]))
     # Rounded thresholds that changed places would count a row twice.
@@ -64,23 +64,23 @@ def _count(found: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
 class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     """Find two private quantiles of every feature, clip to them and scale to [-1, 1].
 
-    For users who know no bounds: only a very wide public range is needed. All quantiles of all
-    features are located together by bisection with noisy counts. Worth its epsilon only where no
-    code book, physiology or measuring device gives bounds: `BoundedScaler` spends nothing.
+    Use it if no code book, physiology or measuring device gives bounds; it needs only a very wide
+    public range. With public bounds, `BoundedScaler` spends nothing. All quantiles of all features
+    are located together by bisection with noisy counts.
 
     See Also
     --------
-    BoundedScaler : Scales by public bounds and spends nothing.
+    BoundedScaler : Scales with public bounds and spends nothing.
     DPStandardScaler : Private mean and variance; takes [-1, 1] as bounds after this one.
 
     Notes
     -----
-    Thresholds are halved on the scale of ``asinh(x / smallest)``, logarithmic far from zero and
-    linear near it. Each of the T steps releases a histogram with three cells for every feature;
-    the steps are one event, T Gaussian releases that may depend on earlier ones. A quantile ends
-    up between two thresholds; the bound is the outer one. Every noisy count is off by a normal
-    error whose standard deviation grows with ``sqrt(T n_features) / epsilon`` and not with the
-    range. Proofs: :ref:`Theorems 4 and 5 of private preprocessing <private-preprocessing-4>`.
+    Intervals are halved on the scale of ``asinh(x / smallest)``, which is logarithmic far from zero
+    and linear near it. Each of the T steps releases a histogram with three cells for every feature.
+    The steps are one event, T Gaussian releases that may depend on earlier ones. A quantile ends up
+    between two thresholds; the bound is the outer one. Every noisy count has a normal error. Its
+    standard deviation grows with ``sqrt(T n_features) / epsilon`` and not with the range. Proofs:
+    :ref:`Theorems 4 and 5 of private preprocessing <private-preprocessing-4>`.
 
     References
     ----------
@@ -100,34 +100,35 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
 
     quantiles: tuple[float, float] = parameter(
         "tuple of two floats",
-        """Levels of the bounds. Levels that the noise would drown are moved inwards, by public
-        numbers alone, to four standard deviations of a noisy count, at most to the quartiles.""",
+        """Levels of the bounds. Levels that the noise would hide are moved inwards, to four
+        standard deviations of a noisy count, at most to the quartiles. This uses only public
+        numbers.""",
         default=(0.02, 0.98),
     )
     lower: Any = parameter(
         "float or array-like of shape (n_features,)",
-        """Least values of the public range in which the quantiles are looked for. Its width costs
-        little: the number of noisy counts grows with the logarithm of the logarithm of it.""",
+        """Lower ends of the public range that is searched for quantiles. A wide range costs
+        little: the number of noisy counts grows with the logarithm of the logarithm of its
+        width.""",
         default=-1e12,
     )
     upper: Any = parameter(
         "float or array-like of shape (n_features,)",
-        "Largest values of that range.",
+        "Upper ends of the public range.",
         default=1e12,
     )
     smallest: float = parameter(
-        "float", "Public magnitude below which values need not be told apart.", default=1e-6
+        "float", "Public magnitude below which values are not distinguished.", default=1e-6
     )
     resolution: float = parameter(
         "float",
-        """Relative precision to which a quantile is located; below `smallest`, relative to
-        that.""",
+        """Relative precision of a quantile; below `smallest`, relative to `smallest`.""",
         default=1e-3,
     )
     row_norm: float | None = parameter(
         "float or None",
-        """As in `BoundedScaler`: every output row is divided by one public constant so that its
-        Euclidean norm is at most this. None keeps [-1, 1], with row norm
+        """Bound on the Euclidean norm of output rows, as in `BoundedScaler`. All rows are divided
+        by one public constant. None leaves features in [-1, 1], with row norm at most
         ``sqrt(n_features)``.""",
         default=1.0,
     )
@@ -136,7 +137,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
     )
     upper_: np.ndarray = released("ndarray of shape (n_features,)", "Private upper quantiles.")
     quantiles_: tuple[float, float] = released(
-        "tuple of two floats", "The levels that were looked for, from public numbers."
+        "tuple of two floats", "The levels in use, from public numbers."
     )
 
     _released = ("lower_", "upper_", "quantiles_", "data_norm_")
@@ -158,7 +159,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         """Return the ends of the public range on the scale of the bisection."""
         lower, upper = feature_bounds(self.lower, self.upper, n_features)
         if max(np.abs(lower).max(), np.abs(upper).max()) > 1e100:
-            raise ValueError("lower and upper must lie within -1e100 and 1e100.")
+            raise ValueError("lower and upper must be within -1e100 and 1e100.")
         return np.arcsinh(lower / self.smallest), np.arcsinh(upper / self.smallest)
 
     def _build_plan(self, n_samples: int, n_features: int) -> Release:
@@ -169,9 +170,9 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         release = release.least(self.epsilon, self.delta)
         if self._margin(release, n_samples) > 0.25:
             warnings.warn(
-                f"With n={n_samples} rows or units, epsilon={self.epsilon:g} is too little to tell "
-                "even quartiles from noise: the bounds will be arbitrary. Raise epsilon, narrow "
-                "lower= and upper=, or use public bounds with BoundedScaler.",
+                f"With n={n_samples} rows or units, epsilon={self.epsilon:g} is too small to "
+                "distinguish even quartiles from noise, and the bounds will be arbitrary. Increase "
+                "epsilon, narrow lower= and upper=, or use public bounds with BoundedScaler.",
                 UserWarning,
                 stacklevel=frames_to_the_user(),
             )
@@ -181,7 +182,7 @@ class DPQuantileClipper(OneToOneFeatureMixin, PrivateTransformer):
         return "bisection for quantiles by noisy histograms, three cells for every feature"
 
     def _margin(self, release: Release, n_samples: int) -> float:
-        """Return how far from 0 and 1 a level must stay for noise not to drown it."""
+        """Return the distance from 0 and 1 that a level needs to stand out from noise."""
         return _DEVIATIONS * release.sigma * math.sqrt(2.0 / 3.0) / n_samples
 
     def _learn(self, records: Records, release: Release, stream: RandomStream) -> None:
@@ -209,10 +210,10 @@ def _bisect(
     steps: int,
     mechanism: AdditiveMechanism,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Locate two quantiles of every feature with one noisy histogram a step.
+    """Locate two quantiles of every feature with one noisy histogram per step.
 
-    Only the histograms depend on rows, and each is released before it is used. Returned are the
-    outer ends of the intervals that hold the two, on the scale of ``asinh(x / smallest)``.
+    Only the histograms depend on rows, and each is released before it is used. The result is the
+    outer ends of the two intervals, on the scale of ``asinh(x / smallest)``.
     """
     n_samples = records.n_rows
     low, high = (np.stack([limit, limit]) for limit in limits)

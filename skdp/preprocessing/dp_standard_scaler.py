@@ -38,7 +38,7 @@ _MEAN_WEIGHT = math.sqrt(_SQUARED_MEAN_WEIGHT)
 
 
 def group_moment_bound(n_groups: int, reason: str) -> ContributionBound:
-    """Return the sensitivity of :func:`group_moment_sums`; 0 groups are the sum of rows alone."""
+    """Return the sensitivity of :func:`group_moment_sums`; with 0 groups only rows are summed."""
     if n_groups == 0:
         return ContributionBound(ROUND_UP, 2.0 * ROUND_UP, reason)
     # No pair of rows is further apart than two pairs of an outer product and its row can be.
@@ -60,7 +60,7 @@ def group_moment_sums(
 def group_statistics(
     noisy: np.ndarray, noise: float, n_groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean row and the variance of each group that noisy means of these tell.
+    """Return the mean row and the variance of each group from noisy means of sums.
 
     `noise` is the standard deviation in each; no variance is smaller than its own noise.
     """
@@ -85,7 +85,7 @@ def moment_bound(n_features: int, weight: float) -> ContributionBound:
     """Return the sensitivity of joint sums of features and weighted squares, weight 0 or >= 1.
 
     One record contributes ``(u_j, w (u_j^2 - c))`` for every feature j, with ``u_j`` in [-1, 1] and
-    ``c = (1 + 1/w^2) / 2``; with w = 0 the ``u_j`` alone. Norm and diameter are attained.
+    ``c = (1 + 1/w^2) / 2``. With w = 0 it contributes only ``u_j``. Norm and diameter are attained.
     """
     norm, gap = 1.0, 2.0
     if weight > 0.0:
@@ -101,7 +101,7 @@ def moment_bound(n_features: int, weight: float) -> ContributionBound:
 
 
 def moment_sums(units: np.ndarray, weight: float, shares: np.ndarray | None = None) -> np.ndarray:
-    """Return the sums over rows in [-1, 1] that :func:`moment_bound` speaks of, one a line."""
+    """Return the sums of :func:`moment_bound` over rows in [-1, 1], one per line."""
     shared = share_rows(units, shares)
     first = shared.sum(axis=0)
     if weight == 0.0:
@@ -112,27 +112,31 @@ def moment_sums(units: np.ndarray, weight: float, shares: np.ndarray | None = No
 
 
 class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
-    """Standardise features by removing a private mean and scaling to a private unit variance.
+    """Standardise features with a private mean and a private variance.
 
-    Rows are clipped to public bounds; the sums of all features and of their squares are released
-    together, once, with Gaussian noise. Worth its epsilon where the public bounds are much wider
-    than the values; where they are tight, `BoundedScaler` spends nothing. With a public bound on
-    the norm of rows instead, the noise does not grow with the number of features: for long rows,
-    such as features of images.
+    Rows are clipped to public bounds. The sums of all features and of their squares are released
+    together, once, with Gaussian noise. Use it if the public bounds are much wider than the values;
+    for tight bounds, `BoundedScaler` spends nothing. With a public bound on the norm of rows
+    instead, the noise does not grow with the number of features. Use this for long rows, such as
+    features of images.
 
     See Also
     --------
-    BoundedScaler : Scales by public bounds and spends nothing.
+    BoundedScaler : Scales with public bounds and spends nothing.
     DPQuantileClipper : Finds bounds privately when none are known.
 
     Notes
     -----
-    With values mapped to [-1, 1] and d features, the joint sums have L2 sensitivity
-    ``2 sqrt(d)`` under replace-one, as the sums of the features alone would have, and
-    ``3 sqrt(d / 8)`` under add-remove. With `input_norm`, in its units, the sum of rows and those
-    of the squares in each group have ``5 / sqrt(8)`` and ``sqrt(3 / 2)`` together, and the sum of
-    rows alone, without `with_std`, 2 and 1.
-    Proofs: :ref:`Theorem 2 of private preprocessing <private-preprocessing-2>` and, with
+    L2 sensitivities of the joint sums, for values mapped to [-1, 1] and d features, or in units of
+    `input_norm`:
+
+    - features and squares, with bounds: ``2 sqrt(d)`` under replace-one, ``3 sqrt(d / 8)`` under
+      add-remove;
+    - rows and squares of groups, with `input_norm`: ``5 / sqrt(8)`` and ``sqrt(3 / 2)``;
+    - rows, with `input_norm` and ``with_std=False``: 2 and 1.
+
+    Under replace-one, the sums of the features without squares have the same sensitivity ``2
+    sqrt(d)``. Proofs: :ref:`Theorem 2 of private preprocessing <private-preprocessing-2>` and, with
     `input_norm`, :ref:`Theorem 6 <private-preprocessing-6>`.
 
     References
@@ -153,40 +157,40 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     lower: Any = parameter(
         "float or array-like of shape (n_features,)",
         """Public lower bounds of the features; values beyond the bounds are clipped. The noise
-        grows with their distance. Not to be given with `input_norm`.""",
+        grows with the distance between the bounds. Not allowed with `input_norm`.""",
         default=-1.0,
     )
     upper: Any = parameter(
         "float or array-like of shape (n_features,)",
-        "Public upper bounds of the features, as `lower`.",
+        "Public upper bounds of the features; values beyond them are clipped.",
         default=1.0,
     )
     with_mean: bool = parameter("bool", "Whether to remove the mean.", default=True)
     with_std: bool = parameter("bool", "Whether to scale to unit variance.", default=True)
     row_norm: float | Auto | None = parameter(
         'float, "auto" or None',
-        """Output rows longer than this are scaled down to it: the `data_norm` to give to the
-        private estimator. ``"auto"`` takes ``sqrt(n_features)``, the root mean square of the norm
-        of standardised rows, and None if `with_std` is False. None shortens no row;
+        """Largest norm of output rows; longer rows are scaled down to it. Set `data_norm` of the
+        private estimator to it. ``"auto"`` is ``sqrt(n_features)``, the root mean square of the
+        norm of standardised rows, or None if `with_std` is False. None shortens no row;
         ``data_norm_`` then follows from the bounds and the released numbers, and can be large.""",
         default="auto",
     )
     input_norm: float | None = parameter(
         "float or None",
-        """Public bound on the Euclidean norm of a row, in place of `lower` and `upper`; longer
-        rows are scaled down to it.""",
+        """Public bound on the Euclidean norm of a row, instead of `lower` and `upper`. Longer
+        rows are scaled down to it. None uses `lower` and `upper`.""",
         default=None,
     )
     n_groups: int | None = parameter(
         "int or None",
         """Number of groups of adjacent features that share one variance, such as the channels of
-        images; a divisor of the number of features. It needs `input_norm`, behind which a variance
-        is told the better the more features it is pooled from. None makes no groups.""",
+        images; a divisor of the number of features. It needs `input_norm`: a variance pooled from
+        more features is then more accurate. None makes no groups.""",
         default=None,
     )
     mean_: np.ndarray = released(
         "ndarray of shape (n_features,)",
-        "Private means of the clipped features, or of the shortened rows.",
+        "Private means of the clipped features or shortened rows.",
     )
     var_: np.ndarray | None = released(
         "ndarray of shape (n_features,) or None",
@@ -225,7 +229,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return _SQUARE_WEIGHTS[self._relation] if self.with_std else 0.0
 
     def _count_groups(self, n_features: int) -> int:
-        """Return how many variances rows of bounded norm are to tell."""
+        """Return the number of variances to estimate from rows of bounded norm."""
         if not self.with_std:
             return 0
         n_groups = n_features if self.n_groups is None else int(self.n_groups)
@@ -315,9 +319,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
 
 def _variances(noisy: np.ndarray, noise: float, weight: float) -> np.ndarray:
-    """Return the variances, in (0, 1], that noisy means of ``u`` and ``w (u^2 - c)`` tell.
+    """Return the variances, in (0, 1], from noisy means of ``u`` and ``w (u^2 - c)``.
 
-    None is smaller than its own noise, of which `noise` is the standard deviation.
+    No variance is smaller than its own noise, with standard deviation `noise`.
     """
     mean, second = noisy
     centre = (1.0 + 1.0 / (weight * weight)) / 2.0

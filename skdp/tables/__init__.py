@@ -1,1 +1,1 @@
-"""Tables before a plan sees them: what a fit is given becomes `Records` here, wherever it lies."""
+"""Tables before a plan: the input of a fit becomes `Records` here, from any kind of storage."""

@@ -1,6 +1,6 @@
-"""Tables of Dask, which are read partition by partition, where the partitions lie.
+"""Tables of Dask, which are read by partition, where the partitions are stored.
 
-Whoever made such a table has imported dask; nobody else does.
+Only creators of such tables have imported dask; no other code imports it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from skdp.running import around_runs
 from skdp.tables.digests import Digester
 
 FAILED = (
-    "dask could not compute a partition of the table: a task failed, a partition has not the rows "
-    "and columns that the array declares, or workers were lost. What was said is withheld, since "
-    "it may quote private values, and what was charged stays."
+    "dask could not compute a partition of the table: a task failed, a partition does not have the "
+    "rows and columns that the array declares, or workers were lost. The original message is "
+    "withheld, since it may quote private values. The charge stays."
 )
 TRUSTED = (
-    "workers of Dask, its scheduler and the wires between them see rows and what is computed of "
-    "them without noise, and are trusted as this process is"
+    "workers of Dask, its scheduler and the network between them see rows and exact results of "
+    "computations with rows, and are trusted like this process"
 )
 CHECKED = (
-    "whether a table is found to have changed while it was in use depends on its source alone: a "
-    "change that is found ends in an error and no release"
+    "whether a change of the table during its use is detected depends only on its source: a "
+    "detected change ends in an error without a release"
 )
 
 # What holds the sizes of partitions of a frame that were read before.
@@ -36,38 +36,38 @@ SIZES = "_skdp_sizes"
 
 
 def is_of_dask(X: Any) -> bool:
-    """Tell whether a table or column is an array or a frame of Dask."""
+    """Return whether a table or column is an array or a frame of Dask."""
     return all(hasattr(type(X), name) for name in ("__dask_graph__", "to_delayed", "ndim"))
 
 
 def is_dask_array(X: Any) -> bool:
-    """Tell whether a table or column is an array of Dask."""
+    """Return whether a table or column is an array of Dask."""
     return is_of_dask(X) and hasattr(X, "chunks")
 
 
 def delayed(function: Any, **options: Any) -> Any:
-    """Return the function whose calls are tasks, each done anew."""
+    """Return the function as a maker of tasks, each computed anew."""
     import dask
 
     return dask.delayed(function, pure=False, **options)
 
 
 def compute(tasks: Iterable[Any], **options: Any) -> tuple[Any, ...]:
-    """Return what tasks give; no error quotes what they have seen."""
+    """Return the results of tasks; no error quotes the data that they saw."""
     import dask
 
     return _public_errors(lambda: dask.compute(*tasks, **options))
 
 
 def persist(tasks: Iterable[Any]) -> list[Any]:
-    """Have tasks done, and their results kept where they are."""
+    """Compute tasks, and store their results in place."""
     import dask
 
     return _public_errors(lambda: list(dask.persist(*tasks)))
 
 
 def compute_together(groups: Sequence[Any]) -> list[list[Any]]:
-    """Return what groups of tasks give, in one computation; what they share is done once."""
+    """Return the results of groups of tasks in one computation; shared tasks run once."""
     ends = np.cumsum([len(group) for group in groups])
     # What is optimised for one group alone would be read anew for others.
     alone = len(groups) == 1
@@ -76,9 +76,9 @@ def compute_together(groups: Sequence[Any]) -> list[list[Any]]:
 
 
 def parts_of(X: Any, alone: bool = True) -> list[Any]:
-    """Return the parts of a table as tasks, which share theirs with those of others unless alone.
+    """Return the parts of a table as tasks, shared with those of others unless alone.
 
-    What is known to be wanted alone may be read without the columns beside it.
+    A part that is used alone may be read without its other columns.
     """
     if is_dask_array(X):
         X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
@@ -98,13 +98,13 @@ def joined(parts: list[Any]) -> Any:
 
 
 def sized(X: Any) -> Any:
-    """Return a table that knows how many rows it has."""
+    """Return a table with a known number of rows."""
     unknown = is_dask_array(X) and math.isnan(sum(X.shape))
     return _public_errors(X.copy().compute_chunk_sizes) if unknown else X
 
 
 def map_parts(X: Any, function: Callable[[Any], Any], few: Any) -> Any:
-    """Return the lazy table of what a function makes of parts; `few` rows show their kind."""
+    """Return the lazy table of parts that a function converts; `few` rows show their kind."""
     if not is_dask_array(X):
         rows = X.map_partitions(function, meta=few)
         if hasattr(X, SIZES) and is_dask_array(rows):
@@ -124,7 +124,7 @@ def _of_rows(function: Callable[[Any], Any], nothing: Any, part: Any) -> Any:
 
 
 def ask_each(asked: Sequence[tuple[Callable[[Any], Any], Any]]) -> list[list[Any]]:
-    """Return what functions give of parts of tables, None of parts without rows, at once."""
+    """Return the results of functions on parts of tables together, None for parts without rows."""
     tasks = []
     for function, X in asked:
         run = delayed(functools.partial(_run, function))
@@ -136,7 +136,7 @@ def ask_each(asked: Sequence[tuple[Callable[[Any], Any], Any]]) -> list[list[Any
 
 
 def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException | None]:
-    """Return what a function gives, or its error, which Dask would log with what it was given."""
+    """Return a function's result or its error, which Dask would log with the arguments."""
     try:
         with around_runs():
             return function(part) if len(part) else None, None
@@ -145,14 +145,14 @@ def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException 
 
 
 def know(digester: Digester, part: Any) -> tuple[bytes | None, int]:
-    """Return the digest of a part, None without rows, which may be of any type, and its length."""
+    """Return the digest of a part, of any type (None without rows), and its length."""
     return digester.digest(part) if len(part) else None, len(part)
 
 
 def sealed(X: Any, digester: Digester, known: Sequence[Any], names: list[str] | None = None) -> Any:
     """Return a table of the same rows, and of some columns, which are compared when computed.
 
-    Of each partition the digest and the number of rows are known.
+    The digest and the number of rows of each partition are known.
     """
     digests, sizes = [own[0] for own in known], tuple(own[1] for own in known)
     seal = _Seal(digester, digests, names)
@@ -179,7 +179,7 @@ def sealed(X: Any, digester: Digester, known: Sequence[Any], names: list[str] | 
 
 
 def sealed_as_it_is(X: Any) -> Any:
-    """Return a frame whose partitions are compared, when computed, with what they are now."""
+    """Return a frame that compares its partitions, when computed, with their present state."""
     digester = Digester()
     (found,) = ask_each([(functools.partial(know, digester), X)])
     return sealed(X, digester, [(None, 0) if part is None else part for part in found])
@@ -188,7 +188,7 @@ def sealed_as_it_is(X: Any) -> Any:
 def divided(X: Any, read: Any, rule: Any) -> tuple[Any, Any]:
     """Return the rows of a frame that a rule does not hold out, and those that it does.
 
-    By ids that a function reads, or by the numbers of rows of a frame that is sealed.
+    Rows are assigned by ids that a function reads, or by the numbers of rows of a sealed frame.
     """
     import dask.dataframe
 
@@ -202,7 +202,7 @@ def divided(X: Any, read: Any, rule: Any) -> tuple[Any, Any]:
 
 
 def _is_on(read: Any, rule: Any, held: bool, part: Any, start: int) -> Any:
-    """Tell of the rows of a part, of which the first has a number, whether a side is theirs."""
+    """Return which rows of a part, with a known first number, are on a side."""
     own = rule.of_numbers(start, start + len(part)) if read is None else rule.of_ids(read(part))
     return own == held
 
@@ -212,7 +212,7 @@ def _side(part: Any, number: Any, is_on: Any) -> Any:
 
 
 class _Seal:
-    """What parts are to be; no part of it is in the text that stands for it."""
+    """Expected digests of parts; they do not appear in its text form."""
 
     def __init__(self, digester: Digester, digests: list[Any], names: list[str] | None) -> None:
         self.digester, self.digests, self.names = digester, digests, names
@@ -225,7 +225,7 @@ def _numbered(number: int) -> Any:
 
 
 def _pass_on(part: Any, number: Any, seal: _Seal) -> Any:
-    """Return a part, or the columns of it that are meant, if it is what it was."""
+    """Return a part, or some of its columns, if it has not changed."""
     number = number if isinstance(number, int) else number["number"].iloc[0]
     if know(seal.digester, part)[0] != seal.digests[number]:
         raise RowsChangedError()

@@ -1,4 +1,4 @@
-"""Encoded rows of a table in files, kept on the disk between the passes of a fit."""
+"""Encoded rows of a table in files, stored on disk between the passes of a fit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WORTH_KEEPING, _NOT_NOW = 2, -1
 
 
 class KeptRows:
-    """Rows of a second pass, in a file without a name, so that later passes need not make them.
+    """Encoded rows of a second pass, in an unnamed file that later passes read.
 
-    The file lies beside those that the rows are made of, whose protection it shares, or where
-    `SKDP_SCRATCH` says; it goes with the rows or the process. Copies keep rows of their own.
+    The file is in the folder of the table's files, with the same protection, or in `SKDP_SCRATCH`.
+    It disappears with the rows or the process. Copies have files of their own.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class KeptRows:
         return type(self), self._given
 
     def offer(self, start: int, block: NDArray[Any]) -> None:
-        """Take a block of rows that were made, if it is the next that is wanted."""
+        """Store a block of encoded rows, if it is the next one."""
         with self._lock:
             if start == 0 and self.rows is None:
                 self._passes += 1

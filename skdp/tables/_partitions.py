@@ -1,8 +1,8 @@
-"""Rows of arrays of Dask, which lie in partitions: on this machine, or on those of a cluster.
+"""Rows of Dask arrays in partitions, on this machine or on a cluster.
 
-Functions of rows are called where partitions lie, and what they return is added up here. Lots are
-drawn here as well, and row numbers are sent: whichever worker does a task, and however often, it
-gives the same.
+Functions of rows are called where partitions are stored, and their results are added up here.
+Batches are also sampled here, and row numbers are sent. A task gives the same result on any worker
+and any number of times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def dask_rows(X: Any, converted: bool = True) -> DaskRows | None:
     if not isinstance(X._meta, np.ndarray) or X.dtype.kind not in "biufc":
         raise TypeError(
             f"X is a dask array of {type(X._meta).__name__} of {X.dtype}: its blocks must be "
-            "arrays of numpy, of numbers."
+            "numpy arrays of numbers."
         )
     if X.ndim != 2 or X.dtype.kind == "c":
         return None
@@ -47,7 +47,7 @@ def dask_rows(X: Any, converted: bool = True) -> DaskRows | None:
 
 
 def _merged(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return sizes of partitions that have enough rows, but for a table that has not."""
+    """Return sizes of merged partitions with enough rows, if the table has enough."""
     found, total = [], 0
     for size in sizes:
         total += size
@@ -58,7 +58,7 @@ def _merged(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 class _Call(NamedTuple):
-    """What a task calls, and what its block has to be; sent once for all partitions."""
+    """The function of a task and the required form of its block; sent once for all partitions."""
 
     function: Callable[..., Any]
     n_columns: int
@@ -67,7 +67,7 @@ class _Call(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What a task returns: what it found, and the digest of the partition that it saw."""
+    """The result of a task, and the digest of its partition."""
 
     number: int
     digest: bytes
@@ -75,11 +75,11 @@ class _Answer(NamedTuple):
 
 
 class DaskRows(RowSource):
-    """Rows in partitions; `places` are those of rows in the order of partitions, None for theirs.
+    """Rows in partitions; `places` are row numbers in the order of partitions, None for all.
 
-    Where few rows are wanted of each partition they are brought here, as rows of a file are. A
-    partition that is not what it was when it was first computed is refused: norms, targets and ids
-    of its rows are found once.
+    If few rows per partition are needed, they are sent here, like rows of a file. A partition that
+    has changed since it was first computed is refused: norms, targets and ids of its rows are
+    computed once.
     """
 
     is_one_block = False
@@ -105,9 +105,9 @@ class DaskRows(RowSource):
         self._changed = False
 
     def look(self, function: Callable[..., Any], beside: Any) -> list[Any]:
-        """Return what a function gives of partitions, and read columns beside them with these.
+        """Return the results of a function on partitions, and read other columns with them.
 
-        What rows tell may be told after a charge alone, as that they have changed.
+        Information from rows, such as a change, may be reported only after a charge.
         """
         try:
             if beside is None or not beside.is_lazy or self.given is None:
@@ -127,7 +127,7 @@ class DaskRows(RowSource):
         """Do nothing: see `note_rows`."""
 
     def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
-        """Return the lazy array of what a function makes of rows, where they lie."""
+        """Return the lazy array of rows that a function encodes where they are stored."""
         if self.given is None:
             return super().encoded(encode, few, alone)
         return of_dask.map_parts(self.given[0], encode, few)
@@ -156,11 +156,11 @@ class DaskRows(RowSource):
         return found
 
     def read(self, start: int, stop: int) -> Any:
-        """Return rows ``start`` to ``stop``, brought here."""
+        """Return rows ``start`` to ``stop``, sent here."""
         return self.take(np.arange(start, stop))
 
     def take(self, index: Index) -> Any:
-        """Return rows by their ascending numbers, brought here."""
+        """Return rows by ascending numbers, sent here."""
         places = index if self._places is None else self._places[index]
         order = np.argsort(places, kind="stable")
         found = self._results(self._tasks(_take, (), self._split(places[order])))
@@ -192,7 +192,7 @@ class DaskRows(RowSource):
         return n_rows < _FEWEST_ROWS * len(self._blocks)
 
     def _chosen(self, index: Index | None) -> list[Any]:
-        """Return which rows of each partition have numbers in the index."""
+        """Return the rows of each partition with numbers in the index."""
         if index is None:
             return [None] * len(self._blocks)
         return self._split(np.sort(index if self._places is None else self._places[index]))
@@ -205,7 +205,7 @@ class DaskRows(RowSource):
     def _tasks(
         self, function: Any, columns: Sequence[Any], chosen: list[Any], blocks: Any = None
     ) -> list[Any]:
-        """Return one task for each partition of which rows are chosen."""
+        """Return one task for each partition with chosen rows."""
         if self._changed:
             raise RowsChangedError()
         call = _Call(function, self.shape[1], self.dtype, self._digester)
@@ -220,7 +220,7 @@ class DaskRows(RowSource):
         ]
 
     def _kept_beside(self, column: Any) -> list[Any]:
-        """Return the parts of a column, which are sent to where partitions lie, once."""
+        """Return the parts of a column, which are sent to the partitions once."""
         if column is None:
             return [None] * len(self._blocks)
         if id(column) not in self._beside:
@@ -234,7 +234,7 @@ class DaskRows(RowSource):
             yield from map(self._found, of_dask.compute(tasks[first : first + _AT_ONCE]))
 
     def _found(self, answer: Any) -> Any:
-        """Return what a task has found, of the partition that was seen before."""
+        """Return the result of a task, if its partition has not changed."""
         if isinstance(answer, _Failed):
             raise (RowsChangedError() if answer.changed else RuntimeError(of_dask.FAILED))
         if self._digests.setdefault(answer.number, answer.digest) != answer.digest:
@@ -243,7 +243,7 @@ class DaskRows(RowSource):
 
 
 class _Failed(NamedTuple):
-    """What a task returns in the place of an error, which workers would write to their logs."""
+    """The result of a task in place of an error, which workers would write to their logs."""
 
     changed: bool = False
 
@@ -251,7 +251,7 @@ class _Failed(NamedTuple):
 def _run(
     call: _Call, number: int, size: int, block: Any, chosen: Any, *columns: Any
 ) -> _Answer | _Failed:
-    """Call a function with the block of a partition, if that is what was declared."""
+    """Call a function with the block of a partition, if the block is as declared."""
     if isinstance(block, _Failed):  # of rows that were chosen before
         return block
     try:
@@ -269,7 +269,7 @@ def _run(
 
 
 def _run_alike(call: _Call, digest: bytes, *given: Any) -> Any:
-    """Return what a function finds in a partition, if that is what it was."""
+    """Return the result of a function on a partition, if the partition has not changed."""
     answer = _run(call, 0, *given)
     if isinstance(answer, _Answer) and answer.digest != digest:
         return _Failed(changed=True)
@@ -285,7 +285,7 @@ def _take(block: Any, chosen: Index) -> Any:
 
 
 def _send(parts: Sequence[NDArray[Any]]) -> list[Any]:
-    """Return parts of a column as tasks that have been done, and can be done again elsewhere."""
+    """Return parts of a column as completed tasks, which can be repeated elsewhere."""
     task = delayed(np.ascontiguousarray)
     at_once = max(1, _SENT_BYTES // max(1, *(part.nbytes for part in parts)))
     sent: list[Any] = []

@@ -1,7 +1,7 @@
-"""Digests that tell whether rows which are read again are those that were read before.
+"""Digests that show whether rows have changed between two passes.
 
-A digest depends on the order of rows. Each block of 4 KiB is summed under a random key (the NH
-hash of UMAC: different blocks agree with probability 2^-32 at most), and blake2b takes the sums.
+A digest depends on the order of rows. The NH hash of UMAC sums each block of 4 KiB under a random
+key, and blake2b hashes the sums. Different blocks agree with probability 2^-32 at most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MIXED = ("mixed", "mixed-integer", "mixed-integer-float", "bytes")
 
 
 class Digester:
-    """Digests of tables and columns under one random key, which goes where they are computed."""
+    """Digests of tables and columns under one random key, which is sent to their place."""
 
     def __init__(self) -> None:
         self._key = os.urandom(32)
@@ -39,7 +39,7 @@ class Digester:
         return whole.digest()
 
     def digest_again(self, array: NDArray[Any]) -> bytes:
-        """Return the digest of an array; of one that has stayed in memory that which is known."""
+        """Return the digest of an array; for one that stayed in memory, the known digest."""
         owner = _owner_of(array)
         if owner is None:
             return self.digest(array)
@@ -57,7 +57,7 @@ class Digester:
         return found
 
     def _summed(self, array: NDArray[Any]) -> bytes:
-        """Return sums of blocks of an array, and what is behind the last."""
+        """Return sums of blocks of an array, and the rest behind the last block."""
         from skdp.tables._digest_sums import sum_blocks
 
         memory = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -103,7 +103,7 @@ class Digester:
 
 
 def _owner_of(array: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the array whose memory another has, None where not this process alone writes to it."""
+    """Return the array that owns another's memory, None if other processes may write to it."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     held = array.base.obj if isinstance(array.base, memoryview) else array.base

@@ -1,7 +1,7 @@
-"""scikit-learn's checks of inputs, which quote no value, and arrays of a known norm.
+"""scikit-learn's checks of inputs, which quote no value, and arrays with a known norm.
 
-Transformers note the bound on what they hand on; it follows from parameters and released numbers.
-A private fit that is given no `data_norm` looks for the note. Neither looks at a value of a row.
+Transformers note a bound on their output, which follows from parameters and released numbers. A
+private fit without `data_norm` looks for this note. Neither reads a value of a row.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from skdp.running import shown_in_percent
 from skdp.tables.places import Columns, row_source
 from skdp.tables.row_sources import BlockTable, MappedRows, RowSource
 
-# Messages of scikit-learn's checks that name shapes, types and public names only. The first group
-# is what may be repeated; what follows it in the original may quote rows.
+# Messages of scikit-learn's checks with shapes, types and public names only. The first group may
+# be repeated; the rest of the original may quote rows.
 _HARMLESS = (
     r"(Found array with \d+ (?:sample|feature)\(s\).*)",
     r"(Found array with dim \d+.*)",
@@ -48,15 +48,15 @@ _HARMLESS = (
     r"(Specifying the columns using strings is only supported for dataframes)",
     r"(all features must be in \[-?\d+, -?\d+\] or \[-?\d+, -?\d+\])",
     r"(lower and upper must be finite, and lower < upper for every feature)",
-    r"(the schema's columns are chosen by name, which needs a pandas or polars frame; [\w ,;=']+)",
-    r"(the schema's columns are chosen by place, so that the table needs [\w ,']+)",
-    r"(a schema describes frames, dense arrays and lists; the table is [\w ,;]+)",
+    r"(the schema's columns are chosen by name, which needs a pandas or polars frame\. [\w ,;=']+)",
+    r"(the schema's columns are chosen by position: the table must have exactly [\w ,']+)",
+    r"(a schema works on frames, dense arrays and lists; the table is [\w ,;]+)",
 )
 
 _NO_NUMBER = (
-    "X holds text where numbers are needed, or what is no number at all: an argument must be a "
-    "string or a real number within the floats. Encode categories by a public list of them, for "
-    "example with OneHotEncoder(categories=[...])."
+    "X holds text or other values that are no numbers: an argument must be a string or a real "
+    "number within the floats. Encode categories with a public list of them, for example with "
+    "OneHotEncoder(categories=[...])."
 )
 _REMEDIES = (
     (
@@ -83,21 +83,21 @@ _WITHHELD = (
 
 HOLDS_TIMES = (
     "holds times or dates, which are no numbers: describe it as a DateColumn of a TableSchema, or "
-    "two of them as days_between(...); or turn it into numbers row by row, in a unit you choose."
+    "two of them as days_between(...). Or convert it to numbers row by row, in a unit you choose."
 )
 _LARGEST = sys.float_info.max
 _A_TIME = re.compile("(?:^|=)(?:date|time|duration)")
 _NO_NUMBERS = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64, bytes, bytearray)
 _DAMAGED = (
     "X is a damaged sparse matrix: its index arrays point outside its shape or do not match. Build "
-    "it anew from the table, and do not write to its index arrays."
+    "it again from the table, and do not write to its index arrays."
 )
 
 
 def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-    """Run scikit-learn's `validate_data`, and repeat of its errors only what is public.
+    """Run scikit-learn's `validate_data`, and repeat only the public part of its errors.
 
-    A sparse `X` that points outside its shape is refused as well.
+    A sparse `X` with indices outside its shape is also refused.
     """
     refuse_other_tables(X)
     refuse_masked(y, "y")
@@ -107,7 +107,7 @@ def validate_private_data(estimator: Any, X: Any, y: Any = "no_validation", **ch
 
 
 def validate_column(y: Any) -> np.ndarray:
-    """Run scikit-learn's `column_or_1d`, and repeat of its errors only what is public."""
+    """Run scikit-learn's `column_or_1d`, and repeat only the public part of its errors."""
     refuse_masked(y, "y")
     found: np.ndarray = _with_public_errors(column_or_1d, y)
     return found
@@ -116,10 +116,10 @@ def validate_column(y: Any) -> np.ndarray:
 def validate_rows(
     estimator: Any, X: Any, beside: Columns | None = None, *, look: bool = True, **checks: Any
 ) -> Any:
-    """Do the same, and leave a table that is read in blocks where it is: its source is returned.
+    """Do the same, but return the source of a table that is read in blocks.
 
-    One pass over its blocks looks for what is refused, unless whoever reads them does; nothing else
-    is copied or converted. Columns `beside` are read in that pass, of which y is the first.
+    One pass over its blocks looks for faults, unless blocks are checked when they are read. Nothing
+    else is copied or converted. Columns `beside` (y first) are read in the same pass.
     """
     checks = {"accept_sparse": "csr", **checks}
     refuse_other_tables(X)
@@ -141,7 +141,7 @@ def validate_rows(
 
 
 def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a check, and repeat of its errors only what is public."""
+    """Call a check, and repeat only the public part of its errors."""
     try:
         with np.errstate(all="ignore"):  # sums of the longest rows overflow, and would tell of them
             return check(*args, **options)
@@ -151,7 +151,7 @@ def _with_public_errors(check: Callable[..., Any], *args: Any, **options: Any) -
 
 
 def _faults(source: RowSource, beside: Columns | None) -> Iterable[Any]:
-    """Return errors of blocks that are not finite or point outside the table, and Nones."""
+    """Return an error for each block that is not finite or points outside the table, else None."""
     there = source.look(_fault_there, beside)
     return _faults_here(source) if there is None else there
 
@@ -165,7 +165,7 @@ def _faults_here(source: RowSource) -> Iterator[Any]:
 
 
 def _fault_of(check: Callable[..., Any], *arguments: Any) -> ValueError | None:
-    """Return the error of a check, without the rows that its traceback holds."""
+    """Return the error of a check, without the rows in its traceback."""
     try:
         check(*arguments)
     except ValueError as error:
@@ -197,13 +197,13 @@ def _check_block(source: RowSource, start: int, stop: int) -> None:
 
 
 def refuse_other_tables(X: Any) -> None:
-    """Refuse tables that numpy would take for a single object, or whose mask would be lost."""
+    """Refuse tables that numpy would treat as a single object, and masked tables."""
     refuse_masked(X)
     if sparse.issparse(X) or isinstance(X, RowSource):  # some of which are dicts as well
         return
     if isinstance(X, BlockTable):
         raise TypeError(
-            f"X is of type {type(X).__name__}, whose columns a schema makes numbers of: fit "
+            f"X is of type {type(X).__name__}, whose columns a schema encodes as numbers: fit "
             "TableSchema(...).pipeline(estimator) on it, or TableSchema(...).preprocessor()."
         )
     marks = ("__dataframe__", "__arrow_c_stream__", "collect")
@@ -216,7 +216,7 @@ def refuse_other_tables(X: Any) -> None:
 
 
 def refuse_masked(values: Any, name: str = "X") -> None:
-    """Refuse masked arrays by their type: what the mask leaves out would be used."""
+    """Refuse masked arrays by their type: masked cells would be used."""
     parts = values if isinstance(values, list | tuple) else (values,)
     if any(isinstance(part, np.ma.MaskedArray) for part in parts):
         raise ValueError(
@@ -241,7 +241,7 @@ def refuse_times(X: Any) -> None:
 
 
 def holds_times(values: Any) -> bool:
-    """Tell whether objects or lists hold times or bytes, which numpy would take for numbers."""
+    """Return whether objects or lists contain times or bytes, which numpy treats as numbers."""
     if isinstance(values, list | tuple):
         with suppress(ValueError):  # ragged lists are refused elsewhere
             found = np.asarray(values)
@@ -254,7 +254,7 @@ def holds_times(values: Any) -> bool:
 
 
 def nearest_float(value: Any) -> float:
-    """Return a number as a float: the largest for a finite one beyond all floats."""
+    """Return a number as a float; finite numbers beyond all floats become the largest float."""
     try:
         found = float(value)
     except OverflowError:
@@ -288,10 +288,10 @@ def check_indices(X: Any) -> None:
 
 
 def canonical_rows(X: Any) -> Any:
-    """Return the matrix with no entry stored twice, without touching the caller's.
+    """Return the matrix without duplicate entries; the caller's matrix is not changed.
 
-    Finite entries of one cell can add up to infinity, so that sums are checked again. A flag that
-    says there are none is not trusted: a caller may have set it.
+    Finite entries of one cell can add up to infinity, and sums are checked again. A flag that
+    reports no duplicates is not trusted, because a caller may have set it.
     """
     if not sparse.issparse(X):
         return X
@@ -309,9 +309,9 @@ def canonical_rows(X: Any) -> Any:
 
 
 def public_error(error: Exception, *tables: Any) -> Exception:
-    """Return the error of a check with what is public of its message.
+    """Return the error of a check with the public part of its message.
 
-    Of cells that are no numbers it does not name the first, but what holds of all.
+    For cells that are no numbers, it describes all of them instead of the first.
     """
     message, kind = public_message(str(error)), type(error)
     if message in (_NO_NUMBER, _WITHHELD):
@@ -321,7 +321,7 @@ def public_error(error: Exception, *tables: Any) -> Exception:
 
 
 def _fault_of_cells(table: Any) -> type[Exception] | None:
-    """Return which error cells that are no numbers are refused by, wherever they stand."""
+    """Return the kind of error for cells that are no numbers, independently of their place."""
     if not isinstance(table, list | tuple) and not hasattr(table, "__array__"):
         return None
     try:
@@ -346,7 +346,7 @@ def public_message(message: str) -> str:
     for pattern in _HARMLESS:
         found = re.match(pattern, message)
         if found:
-            # A number of rows may be private beside ids.
+            # With ids the number of rows is private.
             return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", found.group(1))
     return _WITHHELD
 
@@ -361,7 +361,7 @@ _fitted_on: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def note_fit(fitted: Any, rows: Any, charged: bool) -> None:
-    """Remember which table something was fitted on, as an object: its cells are not looked at."""
+    """Remember the table of a fit, as an object; its cells are not read."""
     numbers = isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub"
     with suppress(TypeError):  # lists cannot be remembered
         owner = weakref.ref(_owner(rows) if numbers else rows)
@@ -369,29 +369,29 @@ def note_fit(fitted: Any, rows: Any, charged: bool) -> None:
 
 
 def note_table(fitted: Any, table: Any) -> None:
-    """Remember, in place of the rows of a fit, the table that they were taken from."""
+    """Remember the table that the rows of a fit come from, instead of the rows."""
     note_fit(fitted, table, charged=_fitted_on.get(fitted, (None, None, False))[2])
 
 
 def was_fitted_on(fitted: Any, rows: Any, *, charged: bool = False) -> bool:
-    """Tell whether a table, or an array in its memory, is that of a fit; or of a charged one."""
+    """Return whether a table, or an array in its memory, is that of a fit, or of a charged fit."""
     with suppress(TypeError, np.exceptions.TooHardError):
         owner, place, paid = _fitted_on.get(fitted, (lambda: None, None, False))
         if owner() is None or place is None or paid < charged:
             return owner() is rows is not None and paid >= charged
-        # Of places, not of values; and the memory is there as long as its owner.
+        # This compares addresses, not values; the memory exists as long as its owner.
         there, work = SimpleNamespace(__array_interface__=place), cast(Any, 10_000)
         return isinstance(rows, np.ndarray) and np.shares_memory(there, rows, max_work=work)
     return False
 
 
 def resolve_data_norm(data_norm: float | None) -> float:
-    """Return the bound on rows that is in force: 1.0 where none is given."""
+    """Return the bound on rows in force: 1.0 if none is given."""
     return 1.0 if data_norm is None else float(data_norm)
 
 
 def note_bound(rows: Any, norm: float) -> Any:
-    """Remember that rows in memory of their own have at most a norm, and return them."""
+    """Remember a bound on the norm of rows that own their memory, and return the rows."""
     if isinstance(rows, RowSource):
         rows.norm_bound = float(norm)
         return rows
@@ -421,7 +421,7 @@ def known_bound(*tables: Any) -> float | None:
 
 
 def _owner(rows: Any) -> np.ndarray:
-    """Return the array that owns the memory of rows, of a frame without copying where it can."""
+    """Return the array that owns the memory of rows; frames are copied only if necessary."""
     owner = np.asarray(getattr(rows, "data", None) if sparse.issparse(rows) else rows)
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
@@ -431,7 +431,7 @@ def _owner(rows: Any) -> np.ndarray:
 def warn_of_unbounded_rows(
     estimator: Any, tables: tuple[Any, ...], stacklevel: int, bound: float | None = None
 ) -> bool:
-    """Warn if `data_norm` is None and rows are not known to keep to 1.0; return whether it did."""
+    """Warn if `data_norm` is None and 1.0 is no known bound on the rows; return whether it did."""
     if getattr(estimator, "data_norm", 1.0) is not None:
         return False
     bound = known_bound(*tables) if bound is None else bound
@@ -441,9 +441,10 @@ def warn_of_unbounded_rows(
     if bound is not None:
         found, remedy = f"the step in front bounds its rows by {bound:.6g}", f"={bound:.6g}"
     warnings.warn(
-        f"{type(estimator).__name__} was given no data_norm and takes 1.0, while {found}: longer "
-        "rows are all shortened to that, and may then look alike. Give data_norm"
-        f"{remedy}, or bound them by TableSchema(...).pipeline, BoundedScaler or RowNormClipper.",
+        f"{type(estimator).__name__} was given no data_norm and takes 1.0, while {found}. "
+        "Longer rows are all shortened to 1.0, and may then look alike. Give data_norm"
+        f"{remedy}, or bound the rows with TableSchema(...).pipeline, BoundedScaler or "
+        "RowNormClipper.",
         PrivacyWarning,
         stacklevel=stacklevel + 1,
     )

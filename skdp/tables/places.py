@@ -1,6 +1,6 @@
-"""Tables and columns wherever they lie: in memory, in files, or in partitions of Dask.
+"""Tables and columns in memory, in files, or in partitions of Dask.
 
-Who uses these functions need not know where that is.
+Callers of these functions need not distinguish the three.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Read = Callable[[Any], NDArray[Any]]
 
 
 def row_source(X: Any, converted: bool = True) -> RowSource | None:
-    """Return the rows of a table that are not in memory as they are read; None of others."""
+    """Return the source of a table's rows if they are not in memory, else None."""
     return dask_rows(X, converted) if is_dask_array(X) else source_of(X, converted)
 
 
 def is_read_later(X: Any) -> bool:
-    """Tell whether a table's rows are read when they are used."""
+    """Return whether a table's rows are read only when they are used."""
     return isinstance(X, BlockTable) or is_of_dask(X)
 
 
 def taken_for_granted(*tables: Any) -> tuple[str, ...]:
-    """Return what a guarantee takes for granted of where tables and columns lie."""
+    """Return the assumptions of a guarantee about the storage of tables and columns."""
     said = [table.assumptions for table in tables if isinstance(table, BlockTable)]
     said += [(of_dask.CHECKED, of_dask.TRUSTED)] if any(map(is_of_dask, tables)) else []
     return tuple(dict.fromkeys(text for texts in said for text in texts))
 
 
 def without_rows(X: Any) -> Any:
-    """Return a table in memory with the columns and types of one whose rows are not read here."""
+    """Return an empty table in memory, with the same columns and types, for a table of Dask."""
     if not is_dask_array(X):
         return X._meta if is_of_dask(X) else X
     empty = np.empty((0, *X.shape[1:]), X.dtype)
@@ -51,26 +51,26 @@ def without_rows(X: Any) -> Any:
 
 
 def counted(X: Any) -> Any:
-    """Return a table that knows how many rows it has, or a column of as many."""
+    """Return a table with a known number of rows, or a column of this length."""
     sizes = getattr(X, of_dask.SIZES, None)
     return of_dask.sized(X) if sizes is None else np.broadcast_to(0, (sum(sizes),))
 
 
 def in_memory(*given: Any) -> list[Any]:
-    """Return tables and columns in memory, those that are computed of one computation."""
+    """Return tables and columns in memory; lazy ones are computed together."""
     return Columns(*given).found
 
 
 def whole(X: Any) -> Any:
-    """Return a table of columns in memory, also one whose columns no source makes numbers of."""
+    """Return a table of columns in memory, including tables that no source converts to numbers."""
     of_columns = isinstance(X, BlockTable) and not isinstance(X, RowSource)
     return X[: X.shape[0]] if of_columns else X
 
 
 def read_each(asked: Sequence[tuple[Read, Any]]) -> list[NDArray[Any]]:
-    """Return what functions give for the rows of tables, of all that are computed at once.
+    """Return the results of functions on the rows of tables; lazy ones are computed together.
 
-    Functions are called where rows lie.
+    Functions are called where the rows are stored.
     """
     answers = of_dask.ask_each([pair for pair in asked if is_of_dask(pair[1])])
     return [
@@ -80,7 +80,7 @@ def read_each(asked: Sequence[tuple[Read, Any]]) -> list[NDArray[Any]]:
 
 
 def _joined(answers: Sequence[Any], function: Read, X: Any) -> NDArray[Any]:
-    """Return answers for parts as one, of those that have rows."""
+    """Return the joined answers of those parts that have rows."""
     rows = [piece for piece in answers if piece is not None]
     return np.concatenate(rows) if rows else function(without_rows(X))
 
@@ -88,10 +88,10 @@ def _joined(answers: Sequence[Any], function: Read, X: Any) -> NDArray[Any]:
 def split_columns(
     frame: Any, features: list[str], columns: Sequence[tuple[str, Read]]
 ) -> tuple[Any, list[NDArray[Any]]]:
-    """Return the features of a frame, and what functions read in columns that each one names.
+    """Return the features of a frame, and the results of functions on named columns.
 
-    Each partition of Dask is read once for all of it, and its rows are refused later if they, or
-    what the functions have seen beside them, are no longer what they were.
+    Each partition of Dask is read once for all of it. Its rows are refused later if they, or the
+    other columns, have changed.
     """
     if not is_of_dask(frame):
         return frame[features], [in_blocks(read, frame[[name]]) for name, read in columns]
@@ -107,7 +107,7 @@ def split_columns(
 def divide(table: Any, ids: tuple[str, Read] | None, rule: HoldoutRule) -> tuple[Any, Any]:
     """Return the rows of a table that a rule does not hold out, and those that it does.
 
-    Rows go by what a function reads in the column of ids, or by their numbers.
+    Rows are assigned by a function of the column of ids, or by their numbers.
     """
     if ids is None and is_of_dask(table):
         table = of_dask.sealed_as_it_is(table)
@@ -118,8 +118,8 @@ def divide(table: Any, ids: tuple[str, Read] | None, rule: HoldoutRule) -> tuple
         held = rule.of_ids(given)
     if held.all() or not held.any():
         raise ValueError(
-            "split_holdout would leave one half without rows: give another share, or another seed. "
-            "A half is divided again by a seed of its own."
+            "split_holdout would leave one half without rows. Give another share or another seed. "
+            "Use a different seed to divide a half again."
         )
     if is_of_dask(table):
         return of_dask.divided(table, None if ids is None else ids[1], rule)
@@ -138,9 +138,9 @@ def _read_all(digester: Digester, functions: Sequence[Read], part: Any) -> Any:
 
 
 class Columns:
-    """Columns beside a table, such as labels and ids, which are read with it in one computation.
+    """Columns of a table, such as labels and ids, which are read with it in one computation.
 
-    Partitions whose rows come in another order each time would give rows the labels of others.
+    Otherwise partitions with an unstable order of rows would give rows the wrong labels.
     """
 
     def __init__(self, *given: Any) -> None:
@@ -151,7 +151,7 @@ class Columns:
 
     @property
     def is_lazy(self) -> bool:
-        """Whether any of them is computed."""
+        """Whether any of them is lazy."""
         return bool(self._lazy)
 
     @property
@@ -162,7 +162,7 @@ class Columns:
         return self._found or []
 
     def read(self, tasks: Sequence[Any] = ()) -> list[Any]:
-        """Read columns, and return what tasks about rows of the table give."""
+        """Read columns, and return the results of tasks about rows of the table."""
         answers, columns = self._compute(tasks)
         self._digests = list(map(self._digester.digest, columns))
         self._found = [columns.pop(0) if is_of_dask(c) else c for c in self._given]
@@ -174,7 +174,7 @@ class Columns:
         return answers, list(map(of_dask.joined, columns))
 
     def seal(self, X: Any) -> Any:
-        """Read columns, and return a table whose rows are refused unless they are read alike."""
+        """Read columns, and return a table that refuses its rows if they change."""
         if not (self._lazy and is_of_dask(X)):
             return X
         X = of_dask.sized(X)
@@ -186,15 +186,15 @@ class Columns:
         return of_dask.sealed(X, self._digester, known)
 
     def check_rows(self) -> None:
-        """Refuse columns that are not what they were, read once more."""
+        """Read columns again, and refuse them if they have changed."""
         if self._lazy and list(map(self._digester.digest, self._compute()[1])) != self._digests:
             raise RowsChangedError()
 
 
 def row_by_row(method: Method) -> Method:
-    """Have a model's method of rows return a lazy array for one of Dask.
+    """Make a model's method of rows return a lazy array for an array of Dask.
 
-    Workers are given the model without its budget.
+    Workers receive the model without its budget.
     """
 
     @wraps(method)
@@ -216,7 +216,7 @@ def _apply(kind: type, state: dict[str, Any], name: str, args: Any, options: Any
 
 
 def as_rows_are_read(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method that looks at columns, or encodes each row by itself, take tables of Dask."""
+    """Make a method that reads columns, or encodes each row by itself, accept tables of Dask."""
 
     @wraps(method)
     def call(transformer: Any, X: Any, *arguments: Any, **options: Any) -> Any:

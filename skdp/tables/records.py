@@ -1,4 +1,4 @@
-"""The rows of a fit as one thing, made once, and what ties a seeded stream to them."""
+"""The rows of a fit as one object, and the digest that binds a seeded stream to them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PLAIN = {type(None), bool, int, float, complex, str, bytes, type(...)}
 
 
 def fit_context(estimator: Any, X: Any, *others: np.ndarray, inferred: Any = None) -> bytes:
-    """Digest all that makes a fit this fit, some of it `inferred`; the digest never leaves it.
+    """Digest everything that defines a fit, some of it `inferred`; the digest stays in the fit.
 
-    Two fits with one seed that differ in a single value or parameter get independent noise;
-    with shared noise their difference would cancel it and show the private values.
+    Two fits with one seed that differ in a single value or parameter get independent noise. With
+    shared noise, their difference would cancel it and show private values.
     """
     digest = hashlib.blake2b(digest_size=32)
     own = {
@@ -50,7 +50,7 @@ def fit_context(estimator: Any, X: Any, *others: np.ndarray, inferred: Any = Non
 
 
 def _memory_of(part: Any) -> Iterator[np.ndarray]:
-    """Yield all numbers of an array, or of a table that is read in blocks, whatever their size."""
+    """Yield all numbers of an array, or of a table that is read in blocks."""
     if not isinstance(part, RowSource):
         yield part
     elif not part.is_sparse:
@@ -62,10 +62,10 @@ def _memory_of(part: Any) -> Iterator[np.ndarray]:
 
 
 def describe(value: Any) -> str:
-    """Return a text that equal values share, also in other processes, and no others do.
+    """Return a text shared by equal values only, also across processes.
 
-    Classes, and the globals that functions read, count by their names alone.
-    What cannot be taken apart gets a new text each time, so that it never shares noise.
+    Classes, and the globals that functions read, count only by name. Values that cannot be taken
+    apart get a new text each time, and never share noise.
     """
     return _describe(value, (), itertools.count())
 
@@ -92,7 +92,7 @@ def _describe(value: Any, inside: tuple[int, ...], calls: Iterator[int]) -> str:
 
 
 def _take_apart(value: Any) -> list[Any]:
-    """Return what a value consists of, but for its type."""
+    """Return the components of a value, without its type."""
     kind = type(value)
     if kind in (list, tuple, set, frozenset):
         return list(value)
@@ -131,10 +131,10 @@ NO_LABELS = "no_validation"
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Valid rows, their targets, whose they are and how often each counts.
+    """Valid rows, their targets, units and weights.
 
-    Rows are in memory, or a source of them, or a list of columns. Plans see the public numbers
-    alone, until their charge is paid; then models are bound to the records.
+    Rows are in memory, or a source of them, or a list of columns. Plans see only the public numbers
+    until their charge is paid. Then models are bound to the records.
     """
 
     X: Any
@@ -156,9 +156,9 @@ class Records:
         most: float = 1.0,
         **checks: Any,
     ) -> Self:
-        """Check what a fit was given, by scikit-learn's checks, and return its records.
+        """Check the input of a fit with scikit-learn's checks, and return its records.
 
-        Rows of one id count together as much as `most` at most.
+        Rows of one id together have weight at most `most`.
         """
         beside, assumptions = Columns(y, groups), taken_for_granted(X, y, groups)
         rows, targets, labels = validate_rows(estimator, X, beside, **checks), None, None
@@ -171,7 +171,7 @@ class Records:
 
     @classmethod
     def read_columns(cls, asked: Sequence[tuple[Read, Any]]) -> Self:
-        """Return what functions read in columns; each row is read once for all of them."""
+        """Return the results of functions on columns; each row is read once for all of them."""
         found = read_each(asked)
         if len(set(map(len, found))) > 1:
             raise ValueError("columns must have one cell for each record, all of one length.")
@@ -179,7 +179,7 @@ class Records:
 
     @property
     def n_rows(self) -> int:
-        """Number of records, which is public: of rows, or of units, whose rows are not counted."""
+        """Number of records, which is public: rows, or units without their numbers of rows."""
         if self.units is not None:
             return self.units.n_units
         rows = self.X if self.targets is None else self.targets
@@ -196,27 +196,27 @@ class Records:
         return self.units is not None
 
     def check_rows(self) -> None:
-        """Refuse rows and columns that are not what they were when they were checked."""
+        """Refuse rows and columns that have changed since they were checked."""
         parts: tuple[Any, ...] = self.X, self.beside
         for part in parts:
             if hasattr(part, "check_rows"):
                 part.check_rows()
 
     def context(self, estimator: Any, *others: np.ndarray) -> bytes:
-        """Return what ties a seeded stream to one fit; it never leaves that."""
+        """Return the digest that binds a seeded stream to one fit; it stays in the fit."""
         codes = None if self.units is None else self.units.codes
         own = [part for part in (self.targets, codes, *others) if part is not None]
         return fit_context(estimator, self.X, *own)
 
     def draw(self, stream: Any, most: int, padded: bool) -> Self:
-        """Return up to `most` rows of each unit, drawn at random; see `Units.draw`."""
+        """Return up to `most` rows per unit, drawn at random; see `Units.draw`."""
         assert self.units is not None
         rows, units, shares = self.units.draw(stream, most, padded)
         chosen = {"X": self.X[rows], "targets": self.targets[rows]}
         return replace(self, **chosen, units=units, row_weight=shares)
 
     def weigh(self, weights: NDArray[np.float64]) -> Self:
-        """Return records of which each row counts as many times more."""
+        """Return records with the weight of each row multiplied."""
         weights = weights if self.row_weight is None else weights * self.row_weight
         return replace(self, row_weight=weights)
 

@@ -1,8 +1,9 @@
-"""What models say of rows, each answer a function of its row alone to the last bit.
+"""Answers of models about rows, each a function of its row only, to the last bit.
 
-Linear algebra rounds by the number of rows, by a row's place among them and by threads. So models
-are asked about blocks of one public size, the last filled up with copies of a row, on one thread.
-Lemma 1 of ``docs/proofs/evaluation.md`` says what that proves, and of which models.
+Linear algebra rounds by the number of rows, by a row's place among them and by threads. Models are
+therefore called with blocks of one public size, on one thread. The last block is filled up with
+copies of a row. Lemma 1 of ``docs/proofs/evaluation.md`` gives the guarantee and the models that it
+covers.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _ROUNDING = 1e-5
 
 
 class Way(NamedTuple):
-    """How a model is asked: about so many rows at once, of float64 where they are float32."""
+    """How to call a model: rows per call, and whether float32 becomes float64."""
 
     block_rows: int = BLOCK_ROWS
     wide: bool = False
 
 
 class Probe(NamedTuple):
-    """What made-up rows show of a model."""
+    """Properties of a model that invented rows reveal."""
 
     way: Way = Way()
     known: bool = False  # whether the model took them, and told them apart
@@ -67,14 +68,14 @@ def ask_rows(
 
 
 def _filled(table: Any, start: int, stop: int, size: int) -> Any:
-    """Return rows, and copies of the last one up to a number."""
+    """Return rows, filled up to a number with copies of the last one."""
     rows = take_block(table, slice(start, stop))
     have = stop - start
     return rows if have == size else take_block(rows, np.minimum(np.arange(size), have - 1))
 
 
 def take_block(table: Any, part: Any) -> Any:
-    """Return a slice of rows, or rows by their numbers; their layout is not the table's."""
+    """Return a slice of rows, or rows by number, in a layout independent of the table's."""
     if isinstance(table, np.ndarray):
         return np.require(np.asarray(table[part]), requirements=["C", "A"])
     if hasattr(table, "iloc"):
@@ -92,7 +93,7 @@ def take_block(table: Any, part: Any) -> Any:
 
 
 def _in_double(frame: Any) -> Any:
-    """Return a frame without single precision, in which one cell's type could decide for all."""
+    """Return a frame without single precision, where one cell's type could decide for all."""
     if frame.ndim < 2:
         return frame.astype(np.float64) if frame.dtype == np.float32 else frame
     narrow = [name for name, kind in frame.dtypes.items() if kind == np.float32]
@@ -102,7 +103,7 @@ def _in_double(frame: Any) -> Any:
 
 
 def _of_python(row: Any) -> Any:
-    """Return a row of a list with Python's numbers: a row of doubles makes doubles of a block."""
+    """Return a row of a list with Python's numbers: numpy doubles would make a block double."""
     if isinstance(row, np.ndarray | np.generic):
         return row.tolist()
     cells = set(map(type, row)) if type(row) in (list, tuple) else set()
@@ -112,7 +113,7 @@ def _of_python(row: Any) -> Any:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Hold the BLAS and joblib to one thread: forests add trees up in the order of threads."""
+    """Limit BLAS and joblib to one thread: forests sum their trees in the order of threads."""
     from joblib import parallel_config
 
     with one_blas_thread(), parallel_config(backend="sequential"):
@@ -120,10 +121,10 @@ def _one_thread() -> Iterator[None]:
 
 
 def probe(function: Callable[[Any], Any], X: Any, n_columns: int | None = None) -> Probe:
-    """Ask a model about made-up rows of the kind of `X`, of which no row is looked at.
+    """Call a model with invented rows of the kind of `X`; no row of `X` is read.
 
-    Answers must not change with a row's place or with other rows. Where they do by rounding alone,
-    single precision is left, or rows are asked about one at a time.
+    Answers must not depend on a row's place or on other rows. If they do only by rounding, the
+    model is called in double precision, or with one row at a time.
     """
     ways = [Way()]
     if getattr(X, "dtype", None) == np.float32:
@@ -144,7 +145,7 @@ def probe(function: Callable[[Any], Any], X: Any, n_columns: int | None = None) 
 
 
 def _largest_gap(function: Callable[[Any], Any], rows: Any, way: Way) -> float | None:
-    """Return how far answers move with places and other rows; None if nothing can be told.
+    """Return the largest change of answers with places and other rows; None if unknown.
 
     It is relative to the largest answer, and 0 only if no bit changes.
     """
@@ -173,7 +174,7 @@ def _gap(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def _made_up_tables(X: Any, n_columns: int | None) -> Iterator[Any]:
-    """Yield tables of a block of rows: normal numbers, sizes, and texts where rows may be such."""
+    """Yield tables of a block of rows: normal numbers, sizes, and texts if possible."""
     generator = np.random.default_rng(BLOCK_ROWS)
     shape = getattr(X, "shape", (0,))
     columns = shape[1:] or ((n_columns,) if n_columns else ())

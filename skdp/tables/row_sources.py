@@ -1,6 +1,6 @@
-"""Tables that are read block by block: arrays that lie in files, and whatever else can read rows.
+"""Tables that are read block by block: arrays in files, and other sources of rows.
 
-Sums over rows take blocks in order, one at a time, so that no more than a block is in memory.
+Sums over rows take blocks in order, one at a time, with only one block in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Index = NDArray[np.int64]
 
 
 class BlockTable(ABC):
-    """A table whose rows are read when they are used, a block at a time.
+    """A table with rows that are read when they are used, a block at a time.
 
     It must not change while it is in use, which is checked.
     """
@@ -38,9 +38,9 @@ class BlockTable(ABC):
     shape: tuple[int, int]
     row_bytes: float  # of a row in memory, about
     in_place: bool = False  # whether rows that are read are no copies
-    assumptions: tuple[str, ...] = ()  # what the guarantee takes for granted of the table
-    folder: Any = None  # of its files, if what is made of them is worth keeping
-    _source: Any = None  # whose rows these are made of
+    assumptions: tuple[str, ...] = ()  # assumptions of the guarantee about the table
+    folder: Any = None  # of its files, if their encoded rows are worth storing
+    _source: Any = None  # the table that these rows come from
     _seen: tuple[Digester, bytes] | None = None
 
     @abstractmethod
@@ -48,7 +48,7 @@ class BlockTable(ABC):
         """Return rows ``start`` to ``stop`` in memory."""
 
     def note_rows(self) -> None:
-        """Note what the rows are: those of the source, or digests of all blocks."""
+        """Note the present rows: those of the source, or digests of all blocks."""
         if self._source is not None:
             self._source.note_rows()
         else:
@@ -56,14 +56,14 @@ class BlockTable(ABC):
             self._seen = digester, self._digest_rows(digester)
 
     def check_rows(self) -> None:
-        """Refuse rows that are no longer what was noted, in what has been read all along."""
+        """Refuse rows that have changed since they were noted."""
         if self._source is not None:
             self._source.check_rows()
         elif self._seen is not None and self._digest_rows(self._seen[0]) != self._seen[1]:
             raise RowsChangedError()
 
     def check_stamps(self) -> None:
-        """Refuse rows whose files say that they have changed, without reading them."""
+        """Refuse rows if their files show a change, without reading them."""
         if self._source is not None:
             self._source.check_stamps()
 
@@ -79,7 +79,7 @@ class BlockTable(ABC):
 
     @property
     def is_one_block(self) -> bool:
-        """Whether all rows are read at once, wherever some are wanted."""
+        """Whether all rows are always read at once."""
         return self.block_rows >= self.shape[0]
 
     @property
@@ -105,8 +105,8 @@ class BlockTable(ABC):
     ) -> Iterator[Any]:
         """Yield ``function(block, chosen, *columns)`` for blocks of rows, always in one order.
 
-        `chosen` are the numbers in the block of those in `index`, None for all. Columns hold what
-        belongs to each row, or are None; `small` blocks are asked for where results are as long.
+        `chosen` contains the numbers in the block of the rows in `index`, None for all. Columns
+        contain a value per row, or are None. Use `small` blocks if results are as long as rows.
         """
         at_once = self._small_block if small else self.block_rows
         if index is None or self.is_one_block:
@@ -128,7 +128,7 @@ class BlockTable(ABC):
         return found
 
     def chosen(self, index: Index) -> Iterator[Any]:
-        """Yield copies of the rows of ascending numbers, reading no block without any of them."""
+        """Yield copies of the rows of ascending numbers; only blocks with such rows are read."""
         for start, stop in self.bounds():
             own = slice(*np.searchsorted(index, (start, stop)))
             if own.start < own.stop:
@@ -136,7 +136,7 @@ class BlockTable(ABC):
                 yield block[rows] if sparse.issparse(block) else block.take(rows, axis=0)
 
     def encoded(self, encode: Callable[[Any], Any], few: Any, alone: bool = True) -> Any:
-        """Return what a function makes of rows, in memory where files would be used whole.
+        """Return rows encoded by a function, in memory if files are mapped as one.
 
         See `EncodedRows`.
         """
@@ -154,10 +154,10 @@ class BlockTable(ABC):
 
 
 class RowSource(BlockTable):
-    """A table of float32 or float64 numbers whose rows are read when they are used.
+    """A table of float32 or float64 numbers with rows that are read when they are used.
 
-    Blocks are C-contiguous, or CSR with no entry stored twice. The checks of inputs make one of
-    what they find in files; partitions of other machines are to be a subclass.
+    Blocks are C-contiguous, or CSR without duplicate entries. The checks of inputs make a source
+    from files; partitions on other machines are a subclass.
     """
 
     dtype: np.dtype[Any]
@@ -165,7 +165,7 @@ class RowSource(BlockTable):
     norm_bound: float | None = None  # which a transformer has noted
 
     def look(self, function: Callable[..., Any], beside: Any) -> list[Any] | None:
-        """Return what a function gives of blocks that lie elsewhere; None where they are read here.
+        """Return the results of a function on remote blocks; None if blocks are read here.
 
         Columns `beside` are read in the same pass.
         """
@@ -190,9 +190,9 @@ class RowSource(BlockTable):
         return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return all rows for whoever reads no blocks."""
+        """Return all rows, for code that reads no blocks."""
         if self.is_sparse:
-            raise TypeError("the table is sparse, which is needed dense: use toarray() on blocks.")
+            raise TypeError("the table is sparse, but must be dense here: use toarray() on blocks.")
         return self.in_memory().astype(dtype or self.dtype, copy=False)
 
     def __getitem__(self, rows: Any) -> Any:
@@ -206,11 +206,11 @@ class RowSource(BlockTable):
 
 
 class EncodedRows(RowSource):
-    """What a function makes of the rows of another table, each by itself, as they are read.
+    """Rows of another table, each encoded by a function as it is read.
 
-    `few` are rows that it has made, none perhaps, which tell their kind. Unless `alone`, the last
-    bit of a row may depend on others in its block, and rows are always made in the same blocks:
-    norms that are found once are those of the rows that are read later.
+    `few` are encoded rows, possibly none, that show the type. Unless `alone`, the last bit of a row
+    may depend on others in its block. Rows are then always encoded in the same blocks: norms
+    computed once must be those of the rows that are read later.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class EncodedRows(RowSource):
         return rows
 
     def chosen(self, index: Index) -> Iterator[Any]:
-        """Yield the rows of ascending numbers; no others are encoded if that changes no bit."""
+        """Yield the rows of ascending numbers; others are encoded only if that changes bits."""
         if self._kept.rows is not None:
             self.check_stamps()
             return self._kept.rows.chosen(index)
@@ -274,7 +274,7 @@ class ChosenRows(RowSource):
 
 
 class ChosenTable(BlockTable):
-    """Rows of another table of columns by their ascending numbers, read in one pass over it."""
+    """Rows of another table of columns by ascending numbers, read in one pass over it."""
 
     def __init__(self, source: Any, rows: Index) -> None:
         self._source, self._rows = source, rows
@@ -289,7 +289,7 @@ class ChosenTable(BlockTable):
         return type(self)(self._source[key], self._rows)
 
     def read(self, start: int, stop: int) -> Any:
-        """Return rows ``start`` to ``stop`` as a frame; the source goes on where it has ended."""
+        """Return rows ``start`` to ``stop`` as a frame; reading continues after the last one."""
         from pandas import concat
 
         at, found = int(self._rows[start - 1]) + 1 if 0 < start < stop else 0, []
@@ -305,8 +305,8 @@ class ChosenTable(BlockTable):
 class MappedRows(RowSource):
     """Rows of an array or a CSR matrix in files that are mapped into memory.
 
-    C-ordered float32 and float64 are used where they lie; of others a block is converted at a time,
-    to float64 if so wished.
+    C-ordered float32 and float64 are used in place. Others are converted one block at a time, to
+    float64 if requested.
     """
 
     has_duplicates = False  # whether entries of a CSR matrix are stored twice; a check finds out
@@ -326,7 +326,7 @@ class MappedRows(RowSource):
         self._as_stored = bool(kept and aligned and ordered)
 
     def _digest_rows(self, digester: Digester) -> bytes:
-        """Return the digest of the file's contents, whatever its time stamp says."""
+        """Return the digest of the file's contents, independently of its time stamp."""
         found = []
         for array in map(np.asarray, _arrays_of(self._X)):
             array = array if array.flags.c_contiguous else array.T
@@ -337,7 +337,7 @@ class MappedRows(RowSource):
         return digester.digest(b"".join(found))
 
     def _forget(self) -> None:
-        """Give back the memory of what was read, if the file is not used whole."""
+        """Release the memory of rows that were read, unless the file is mapped as one."""
         # What the process has mapped counts as its memory until the system wants it for others.
         if hasattr(mmap, "MADV_DONTNEED") and not self.is_one_block:
             for mapping in self._mappings:
@@ -349,7 +349,7 @@ class MappedRows(RowSource):
         return self._as_stored and not self.has_duplicates
 
     def read(self, start: int, stop: int) -> Any:
-        """Return rows ``start`` to ``stop``; what was read before leaves memory."""
+        """Return rows ``start`` to ``stop``; rows that were read before leave memory."""
         block = self.raw(start, stop)
         if self.has_duplicates:
             block = block.copy()
@@ -357,7 +357,7 @@ class MappedRows(RowSource):
         return block
 
     def raw(self, start: int, stop: int) -> Any:
-        """Return rows as they are stored, perhaps with entries that stand for one together."""
+        """Return rows as they are stored, possibly with duplicate entries."""
         if stop - start < self.shape[0]:
             self._forget()
         with np.errstate(all="ignore"):  # of wider numbers a warning would tell
@@ -371,12 +371,12 @@ class MappedRows(RowSource):
 
 
 def source_of(X: Any, converted: bool = True) -> Any:
-    """Return the table itself if it is read in blocks, its source if it lies in a file, or None."""
+    """Return the table if it is read in blocks, its source if it is in a file, or None."""
     return X if isinstance(X, BlockTable) else mapped_rows(X, converted)
 
 
 def mapped_rows(X: Any, converted: bool = True) -> MappedRows | None:
-    """Return the rows of a dense array or CSR matrix of numbers that lies in a file, else None."""
+    """Return the rows of a dense array or CSR matrix of numbers in a file, else None."""
     known = X.format == "csr" if sparse.issparse(X) else type(X) in (np.ndarray, np.memmap)
     if not known or X.ndim != 2 or X.dtype.kind not in "biuf":
         return None
@@ -396,7 +396,7 @@ def map_rows(function: Callable[..., Any], X: Any, *columns: Any) -> list[Any]:
 
 
 def in_blocks(function: Callable[[Any], NDArray[Any]], X: Any) -> NDArray[Any]:
-    """Return what a function gives for the rows of a table, at which it looks piece by piece."""
+    """Return the results of a function on the rows of a table, called piece by piece."""
     found = map_rows(function, X)
     return found[0] if len(found) == 1 else np.concatenate(found)
 
@@ -411,12 +411,12 @@ def _some(columns: Sequence[Any], rows: Any) -> list[Any]:
 
 
 def _arrays_of(X: Any) -> list[NDArray[Any]]:
-    """Return the arrays that a dense or CSR matrix is made of."""
+    """Return the arrays of a dense or CSR matrix."""
     return [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
 
 
 def _mapping_of(array: Any) -> mmap.mmap | None:
-    """Return the file that an array lies in, if forgetting what was read of it changes nothing."""
+    """Return the file map of an array, if its pages can be released without any change."""
     mode = None
     while isinstance(array, np.ndarray):
         mode, array = getattr(array, "mode", mode), array.base

@@ -1,9 +1,9 @@
-"""Units of privacy: the rows of one patient, found by the ids that a fit is given as groups=.
+"""Units of privacy: the rows of one patient, found by the ids in groups=.
 
-Two ids that Python calls equal are one unit, and so are texts that differ in their writing alone,
-by rules of Unicode's categories and names: that one person counts as two would take protection
-away. Letters of two scripts that look alike stay two. No message quotes an id or says how many rows
-there are, which is private.
+Ids that are equal in Python are one unit. So are texts that differ only in spelling, by rules of
+Unicode's categories and names, because a patient who counts as two would lose protection. Letters
+of two scripts that look alike stay different. No message quotes an id or the number of rows, which
+is private.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 from skdp.base.parameters import cached_property, check_choice
 
 _MIXED = (
-    "groups mixes numbers and texts, so that one person may have ids that differ in kind alone, as "
-    "1 and '1': give every row an id of the same kind, for example all as text."
+    "groups mixes numbers and texts, and one patient may have ids that differ only in type, such "
+    "as 1 and '1'. Give every row an id of the same type, for example all as text."
 )
 _NULL = (
-    "groups has missing ids (None, NaN or empty text): nobody can tell whose rows these are. Drop "
-    "them, or let each be a unit of its own: units_of(ids, null='own').codes, from "
+    "groups has missing ids (None, NaN or empty text), and the unit of these rows is unknown. Drop "
+    "them, or count each as a separate unit with units_of(ids, null='own').codes, from "
     "skdp.tables.units."
 )
 _WRONG = (
-    "groups must hold one id for each row of X, in a list, an array or a column: whole numbers or "
-    "texts."
+    "groups must hold one id for each row of X, whole numbers or texts, in a list, an array or "
+    "a column."
 )
 
 
@@ -47,9 +47,9 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Which rows belong to each unit; the rows themselves stay where they are.
+    """The rows of each unit, by number.
 
-    Units are in the order of their ids, and those of rows without an id come last.
+    Units are in the order of their ids; units of rows without an id come last.
     """
 
     codes: NDArray[np.int64]  # the unit of each row
@@ -62,29 +62,29 @@ class Units:
 
     @property
     def n_units(self) -> int:
-        """Number of units; public as the number of rows is without groups."""
+        """Number of units; public, like the number of rows without groups."""
         return self.counts.size
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """Rows, those of one unit side by side; of unit p ``order[starts[p] : starts[p + 1]]``."""
+        """Rows sorted by unit; those of unit p are ``order[starts[p] : starts[p + 1]]``."""
         return np.argsort(self.codes, kind="stable")
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Places in `order` where units begin, and its end."""
+        """Start of each unit in `order`, and the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     def weights(self, most: float = 1.0) -> NDArray[np.float64]:
-        """Return what each row counts: a unit's rows alike, in all their number but `most`."""
+        """Return the weight of each row; rows of a unit are equal and add up to at most `most`."""
         return np.minimum(1.0, most / self.counts)[self.codes]
 
     def draw(
         self, stream: Any, most: int, padded: bool
     ) -> tuple[NDArray[np.int64], Units | None, NDArray[np.float64] | None]:
-        """Draw up to `most` rows of each unit; return them, their units and what each row counts.
+        """Draw up to `most` rows per unit; return them, their units and their weights.
 
-        If one of each is drawn, rows are units. Padding gives each unit `most` places.
+        With one row per unit, rows are units. Padding gives each unit `most` places.
         """
         rows, shares = self.draw_rows(stream.uniform(most * self.n_units).reshape(most, -1))
         if most == 1:
@@ -96,10 +96,10 @@ class Units:
     def draw_rows(
         self, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return m places for rows of each unit, side by side, and what each row there counts.
+        """Return m places for rows of each unit, side by side, and the weight of each place.
 
-        Rows are drawn without replacement, by ``m x n_units`` uniform numbers of [0, 1). Of a unit
-        with fewer than m the last places repeat a row, which counts nothing there.
+        Rows are drawn without replacement, from ``m x n_units`` uniform numbers in [0, 1). In a
+        unit with fewer rows than m, the last places repeat a row with weight zero.
         """
         most, counts = len(uniforms), self.counts
         order, first = self.order.copy(), self.starts[:-1]
@@ -116,7 +116,7 @@ class Units:
     def rows_of(
         self, indices: NDArray[np.int64], offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Turn lots of units into lots of their rows."""
+        """Convert batches of units to batches of their rows."""
         counts = self.counts[indices]
         ends = np.concatenate([[0], np.cumsum(counts)])
         places = np.repeat(self.starts[indices] - ends[:-1], counts) + np.arange(ends[-1])
@@ -124,34 +124,34 @@ class Units:
 
 
 class LotsOfUnits:
-    """A sampler of units that draws their rows."""
+    """A sampler of units that returns their rows."""
 
     def __init__(self, sampler: Any, units: Units) -> None:
         self._sampler, self._units = sampler, units
 
     def draw(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw the lots of `steps` steps, each with all rows of its units."""
+        """Sample the batches of `steps` steps, each with all rows of its units."""
         return self._units.rows_of(*self._sampler.draw(steps))
 
 
 @dataclass(frozen=True)
 class HoldoutRule:
-    """Who is held out: a function of an id, or of a row's number, and of two public numbers.
+    """Rule for held-out units: a function of an id, or a row's number, and two public numbers.
 
-    It is never to change: whoever was held out of one table is to be held out of the next.
+    The rule must never change: a unit that was held out of one table is held out of the next.
     """
 
     share: float
     seed: int
 
     def of_ids(self, ids: Any) -> NDArray[np.bool_]:
-        """Tell of each row whether it is held out, by its id."""
+        """Return for each row whether it is held out, by its id."""
         units = units_of(ids)
         # As text: a file of texts and one of numbers may hold the same people.
         return self._are_held([self._digest(f"id {own}", 8) for own in units.ids])[units.codes]
 
     def of_numbers(self, start: int, stop: int) -> NDArray[np.bool_]:
-        """Tell of rows ``start`` to ``stop`` whether they are held out, by their numbers."""
+        """Return whether rows ``start`` to ``stop`` are held out, by their numbers."""
         first = start // 8
         words = [self._digest(f"rows {k}", 64) for k in range(first, -(-stop // 8))]
         return self._are_held(words)[start - 8 * first : stop - 8 * first]
@@ -170,11 +170,11 @@ class HoldoutRule:
 
 
 def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Units:
-    """Find the units of rows by their ids; a missing id is refused, or its row's ``"own"`` unit.
+    """Find the units of rows by their ids; missing ids raise, or are ``"own"`` units.
 
-    Ids are whole numbers, or texts, which are compared after Unicode's NFKC, without blanks around
-    them or invisible characters, and with plain dashes, quotation marks and digits. Nothing else is
-    corrected: 'A1' and 'a1' are two, and so are a Latin and a Cyrillic A.
+    Ids are whole numbers or texts. Texts are compared after Unicode's NFKC, without blanks at the
+    ends or invisible characters, with plain dashes, quotation marks and digits. Nothing else is
+    corrected: 'A1' and 'a1' are different, and so are a Latin and a Cyrillic A.
     """
     check_choice("null", null, ("refuse", "own"))
     array = _as_array(ids)
@@ -199,7 +199,7 @@ def units_of(ids: Any, n_rows: int | None = None, *, null: str = "refuse") -> Un
 
 
 def _as_array(ids: Any) -> NDArray[Any]:
-    """Return ids as an array that holds them as they are."""
+    """Return ids as an array of unchanged values."""
     if isinstance(ids, str | bytes | dict | set) or not isinstance(ids, Iterable):
         raise TypeError(_WRONG)
     if np.ma.isMaskedArray(ids):
@@ -216,9 +216,9 @@ def _as_array(ids: Any) -> NDArray[Any]:
 
 
 def _count_any(array: NDArray[Any], typed: bool = False) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return distinct ids, and the place of each row's among them.
+    """Return distinct ids, and the place of each row's id among them.
 
-    Some rows at a time: lists of all take several times their memory.
+    Rows are processed in chunks: lists of all rows would take several times their memory.
     """
     places: dict[Any, int] = {}
     kinds: set[type] = set()
@@ -241,7 +241,7 @@ def _count_any(array: NDArray[Any], typed: bool = False) -> tuple[list[Any], NDA
 
 
 def _whole_units(array: NDArray[Any]) -> Units:
-    """Do all of it for whole numbers, without sorting those of a short range."""
+    """Find the units of whole numbers, without sorting those of a short range."""
     low, high = int(array.min()), int(array.max())
     if high - low > 8 * array.size or max(-low, high) >= 2**62:
         distinct, places = np.unique(array, return_inverse=True)
@@ -253,7 +253,7 @@ def _whole_units(array: NDArray[Any]) -> Units:
 
 
 def _key(value: Any) -> int | str | None:
-    """Return what ids of one unit share, None if there is no id."""
+    """Return the common key of ids of one unit, None for a missing id."""
     if type(value) is int:
         return value
     if type(value) is str and value.isascii() and value.isprintable():  # without forms of its own
@@ -277,7 +277,7 @@ def _key(value: Any) -> int | str | None:
 
 
 def _is_seen(c: str) -> bool:
-    """Tell whether a reader sees a character, blanks apart."""
+    """Return whether a character is visible or a blank."""
     selects = any(low <= c <= high for low, high in _SELECTORS)
     return c.isprintable() and c not in _WITHOUT_FORM and not selects
 
@@ -297,8 +297,8 @@ def _plain_form(c: str) -> str:
 
 
 def about_units(counted: str) -> str:
-    """Say what a record of a fit with groups= is, for its assumptions."""
+    """Return the assumption about records of a fit with groups=."""
     return (
         f"a record, or unit, is all rows that share an id in groups=, however many: {counted}. The "
-        "number of rows is private. A person with two ids is two units"
+        "number of rows is private. Two ids of one patient count as two units"
     )

@@ -477,7 +477,7 @@ def test_no_row_counts_twice_and_no_file_is_left_out(table, stored, tmp_path):
     assert len(open_parquet(folder).read(0, N)) == N
     (folder / "more").mkdir()
     shutil.copy(named, folder / "more" / "x.parquet")
-    with pytest.raises(ValueError, match="in folders of its own"):
+    with pytest.raises(ValueError, match="subfolders with Parquet files"):
         open_parquet(folder)
 
 
@@ -486,7 +486,7 @@ def test_ids_reach_all_that_learns_from_rows_or_the_table_is_refused(table, stor
     private = OperaSVC(**PUBLIC, accountant=budget)
     with pytest.raises(ValueError, match="ids do not reach what step 'gridsearchcv'"):
         SCHEMA.pipeline(GridSearchCV(private, {"alpha": [0.1, 1.0]})).fit(found)
-    with pytest.raises(ValueError, match="ids for all steps as well"):
+    with pytest.raises(ValueError, match="and also ids for all steps"):
         SCHEMA.pipeline(private).fit(found, operasvc__groups=np.arange(N))
     nameless = SCHEMA.replace(unit=PrivacyUnit("person", column="person"))
     with pytest.raises(SchemaError, match="not in the schema"):

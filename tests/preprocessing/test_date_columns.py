@@ -212,7 +212,9 @@ def test_a_zone_that_the_schema_does_not_name_is_refused_by_the_type_alone():
         frame = pandas.DataFrame({"day": series})
         if isinstance(series, polars.Series):
             frame = polars.DataFrame({"day": series})
-        with pytest.raises(ValueError, match=r"column 'day' has type .*timezone='Europe/Berlin'"):
+        with pytest.raises(
+            ValueError, match=r"column 'day' has type .*timezone= such as 'Europe/Berlin'"
+        ):
             TableSchema([column]).check(frame)
     # One cell decides about no error.
     block = column.encode(np.array(["2020-01-01", "2020-01-01T00:00Z"], dtype=object))
@@ -269,7 +271,7 @@ def test_predictions_warn_of_a_column_without_a_date_and_fits_do_not(recwarn):
     encoder.fit_transform(frame)
     encoder.transform(pandas.DataFrame({"day": ["31.12.2020", "2021-01-01"]}))
     assert not recwarn
-    with pytest.warns(UserWarning, match="column 'day': none of the cells is a date"):
+    with pytest.warns(UserWarning, match="column 'day': no cell is a date"):
         encoder.transform(frame)
 
 
@@ -369,15 +371,15 @@ WRONG = {
     "It has a time zone: give timezone=": {"first": "2020-01-01T00:00Z"},
     "parts: must be among year, month": {"parts": ["quarter"]},
     "parts: must be a list": {"parts": "year"},
-    "parts: names a value twice": {"parts": ["year", "year"]},
-    "both bounds lie in one year": {"first": "2024-01-01", "parts": ["year"]},
+    "parts: contains a value twice": {"parts": ["year", "year"]},
+    "both bounds are in one year": {"first": "2024-01-01", "parts": ["year"]},
     "timezone: must be a zone such as": {"timezone": "Berlin"},
     r"timezone: must be a zone such as .*got '\.\./etc'": {"timezone": "../etc"},
     "encoding: must be one of": {"encoding": "steps"},
     "unknown: must be one of": {"unknown": "fill"},
-    "fill_value: goes with missing='fill'": {"fill_value": "2020-01-01"},
+    "fill_value: must be given with missing='fill'": {"fill_value": "2020-01-01"},
     "fill_value: must be a date": {"missing": "fill", "fill_value": 3},
-    "missing_codes: must hold dates or texts": {"missing_codes": [99]},
+    "missing_codes: must contain dates or texts": {"missing_codes": [99]},
     "missing_codes: must be a list": {"missing_codes": "NA"},
     "weight: must be positive": {"weight": 0.0},
 }
@@ -427,7 +429,7 @@ def test_types_that_are_no_dates_are_refused_by_name():
 
 def test_other_columns_refuse_dates_in_the_same_words():
     frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"])})
-    with pytest.raises(ValueError, match=r"lower: must be a number.*bounds of a DateColumn"):
+    with pytest.raises(ValueError, match=r"lower: must be a number.*Use a DateColumn"):
         NumericColumn("day", datetime.date(2020, 1, 1), 3)
     for column in (NumericColumn("day", 0, 1), TableSchema.from_bounds({"day": [1, 2]})["day"]):
         with pytest.raises(ValueError, match=r"'day' has type datetime64.*as a DateColumn"):

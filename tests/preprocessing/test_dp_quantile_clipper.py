@@ -152,7 +152,7 @@ def test_too_little_epsilon_is_said_before_anything_is_spent():
             raise AssertionError("charged")
 
     clipper = DPQuantileClipper(0.01, accountant=Refuses())
-    with warnings.catch_warnings(), pytest.raises(UserWarning, match="too little"):
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="too small"):
         warnings.simplefilter("error")
         clipper.fit(table(n=300))
 

@@ -47,7 +47,7 @@ class Plain(RegressorMixin, BaseEstimator):
 )
 def test_a_label_of_the_other_kind_is_refused_before_any_charge(label, estimator, wanted):
     with BudgetAccountant(epsilon=1.0, delta=1e-5) as budget:
-        with pytest.raises(SchemaError, match=f"take a {wanted}"):
+        with pytest.raises(SchemaError, match=f"Use a {wanted}"):
             SCHEMA.replace(label=label).pipeline(estimator)
     assert not budget.entries()
 

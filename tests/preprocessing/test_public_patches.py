@@ -140,7 +140,7 @@ def test_crops_have_the_size_of_images_at_the_scales_that_hold_them():
         ({"n_filters": 0}, "n_filters"),
         ({"normalize_groups": 7}, "must divide the 16 channels"),
         ({"whiten": "yes"}, "whiten must be one of"),
-        ({"whiten": True, "image_shape": (430, 8)}, "smaller images than 430 x 8"),
+        ({"whiten": True, "image_shape": (430, 8)}, "images smaller than 430 x 8"),
     ],
 )
 def test_wrong_parameters(parameters, message):

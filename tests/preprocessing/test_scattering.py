@@ -170,11 +170,11 @@ def test_names_types_and_pixels_that_are_integers():
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"image_shape": (4, 9)}, "36 pixels, but X has 32 columns"),
+        ({"image_shape": (4, 9)}, "36 pixels per row, but X has 32 columns"),
         ({"image_shape": 32}, "image_shape must be"),
         ({"image_shape": (4, 8, 1, 1)}, "image_shape must be"),
         ({"image_shape": (4, 0)}, "image_shape must be at least 1"),
-        ({"n_scales": 3}, "4 x 8 does not hold; give a smaller one"),
+        ({"n_scales": 3}, "an image of 4 x 8. Give a smaller n_scales"),
         ({"n_angles": 1}, "n_angles"),
         ({"max_order": 3}, "max_order"),
         ({"normalize_groups": 5}, "must divide the 81 channels, got 5"),

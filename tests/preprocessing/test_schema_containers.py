@@ -33,7 +33,7 @@ FRAMES = {"pandas": pd.DataFrame(CELLS, index=[5, 3, 4]), "polars": pl.DataFrame
 # With what the refusal says.
 OTHERS = {
     "lazy frame": (pl.LazyFrame(CELLS), "lazy; collect it first"),
-    "dict of lists": (CELLS, "make a pandas or polars frame"),
+    "dict of lists": (CELLS, "pandas or polars frame"),
     "dict of arrays": ({k: np.array(v) for k, v in CELLS.items()}, "pandas or polars frame"),
     "list of dicts": ([dict(zip(CELLS, row, strict=True)) for row in ROWS], "frame|no names"),
     "records": (pd.DataFrame(CELLS).to_records(), "records"),
@@ -107,7 +107,7 @@ def test_a_schema_shows_itself_briefly_and_escaped():
     assert repr(TableSchema([])) and TableSchema([])._repr_html_()
 
 
-# What is no table for a schema whose columns are chosen by place; cells are never quoted.
+# What is no table for a schema whose columns are chosen by position; cells are never quoted.
 MISPLACED = {
     "ragged rows": [ROWS[0][:2], ROWS[1], ROWS[2][:2]],
     "a mapping among rows": [ROWS[0][:2], {"age": CELL, "smoker": 0}],
@@ -125,7 +125,7 @@ def test_columns_by_place_are_taken_as_they_are_or_refused(name):
     preprocessor = SCHEMA.preprocessor(positions=True)
     fitted = SCHEMA.preprocessor(positions=True).fit([row[:2] for row in ROWS])
     for call in (preprocessor.fit, fitted.transform):
-        said = "one length|by place|mappings|two dimensions"
+        said = "one length|by position|mappings|two dimensions"
         with pytest.raises((TypeError, ValueError), match=said) as refusal:
             call(MISPLACED[name])
         assert str(CELL) not in str(refusal.value)

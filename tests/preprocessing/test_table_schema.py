@@ -207,7 +207,7 @@ def test_two_tables_give_the_same_fitted_preprocessor(library):
     np.testing.assert_array_equal(*(preprocessor.transform(rows) for preprocessor in fitted))
 
 
-@pytest.mark.filterwarnings("ignore:column 'ward'. none of the cells:UserWarning")
+@pytest.mark.filterwarnings("ignore:column 'ward'. no cell is on:UserWarning")
 def test_rows_are_encoded_one_by_one():
     X, _ = CLINIC.split(clinic())
     preprocessor = CLINIC.preprocessor().fit(X)
@@ -246,7 +246,7 @@ def test_encoder_clones_and_checks_its_columns():
     encoder = SchemaEncoder((NumericColumn("a", 0, 1),))
     X = pandas.DataFrame({"a": [0.5]})
     assert clone(encoder).fit(X).data_norm_ == 1.0
-    with pytest.raises(ValueError, match="describes 1 columns, X has 2"):
+    with pytest.raises(ValueError, match="describes 1 columns, but X has 2"):
         encoder.fit(np.zeros((1, 2)))
     with pytest.raises(ValueError, match="same order"):
         encoder.fit(X.rename(columns={"a": "b"}))

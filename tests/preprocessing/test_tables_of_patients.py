@@ -161,15 +161,17 @@ def test_ids_that_would_not_reach_a_private_step_are_refused_before_a_charge(fra
                 with pytest.raises(ValueError, match="ids do not reach"):
                     SCHEMA.pipeline(last).fit(*given[:2], groups=given[2] if given[2:] else None)
         for bad in ({"groups": ids}, {}):
-            with pytest.raises(ValueError, match=r"given pipeline__opera.*and ids for all steps"):
+            with pytest.raises(
+                ValueError, match=r"given pipeline__opera.*and also ids for all steps"
+            ):
                 SCHEMA.pipeline(make_pipeline(scaler, PRIVATE)).fit(
                     frame, y, pipeline__operalogisticregression__groups=ids, **bad
                 )
-        with pytest.raises(ValueError, match="and ids for all steps"):
+        with pytest.raises(ValueError, match="and also ids for all steps"):
             SCHEMA.pipeline(PRIVATE).fit(frame, operalogisticregression__groups=ids)
-        with pytest.raises(ValueError, match="given gridsearchcv__groups, and ids for all"):
+        with pytest.raises(ValueError, match="given gridsearchcv__groups, and also ids for all"):
             SCHEMA.pipeline(search).fit(frame, y, gridsearchcv__groups=ids)  # to the splitter only
-        with pytest.raises(ValueError, match="which no step takes"):
+        with pytest.raises(ValueError, match="but no step accepts"):
             SCHEMA.pipeline(LogisticRegression()).fit(X, y, groups=ids)
     assert not budget.entries()
     assert SCHEMA.pipeline(LogisticRegression()).fit(frame).score(frame) > 0.5  # claims nothing

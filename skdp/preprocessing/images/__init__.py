@@ -1,1 +1,1 @@
-"""Public features of images: functions of one image at a time that no private row has shaped."""
+"""Public features of images: functions of one image at a time, independent of private rows."""

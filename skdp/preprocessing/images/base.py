@@ -1,4 +1,4 @@
-"""What the transformers of images share: one image a row, and whitening by public photographs."""
+"""Base of the transformers of images: one image per row, whitening by public photographs."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ _CROPS, _SCALES, _RIDGE = 200, (1, 2, 4), 0.05
 
 
 class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
-    """Base of data-independent transformers of images: rows are pixels, row by row of an image."""
+    """Base of data-independent transformers of images; a row contains the pixels of one image."""
 
     image_shape: tuple[int, ...] = parameter(
         "tuple of int, (height, width) or (height, width, n_colours)",
-        """Size of the images. A row holds the pixels of one, line by line, the colours of a pixel
-        side by side, as ``images.reshape(len(images), -1)`` gives them.""",
+        """Size of the images. A row contains the pixels of one image, line by line, with the
+        colours of a pixel side by side, as in ``images.reshape(len(images), -1)``.""",
         kw_only=False,
     )
     normalize_groups: int | None = parameter(
         "int or None",
-        """Number of groups of adjacent channels, a divisor of the number of channels. Each
-        image's values in each group are shifted and scaled to mean 0 and variance 1 (group
-        normalisation without weights; 1e-5 is added to the variance). None leaves them as they
-        are.""",
+        """Number of groups of adjacent channels, a divisor of the number of channels. The values
+        of each image in each group are shifted and scaled to mean 0 and variance 1 (group
+        normalisation without weights; 1e-5 is added to the variance). None does not
+        normalise.""",
         default=None,
     )
     whiten: bool = parameter(
         "bool",
-        """Whether to centre the channels and make them uncorrelated, each of variance 1 or less,
-        over 1,200 crops from the two photographs of `sklearn.datasets.load_sample_images`, which
-        needs Pillow. It follows group normalisation. A few noisy steps get further on such
-        features. Images must have 1 or 3 colours.""",
+        """Whether to centre and decorrelate the channels, each with variance 1 or less, over 1,200
+        crops from the two photographs of `sklearn.datasets.load_sample_images`, which needs
+        Pillow. It follows group normalisation. Training with few noisy steps progresses further
+        on such features. Images must have 1 or 3 colours.""",
         default=False,
     )
     output_shape_: tuple[int, int, int] = released(
         "tuple of int, (n_channels, height, width)",
-        "The shape that the features of a row can be brought to.",
+        "Shape to which the features of a row can be reshaped.",
     )
     data_norm_: float = released()  # is not set
     n_features_in_: int = released("int", "Number of pixels times colours.")
@@ -59,12 +59,12 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
     _bounds_rows = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and make the filters; no value of `X` is used.
+        """Check the parameters and compute the filters; no value of `X` is used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, height * width * n_colours)
-            Images, one a row.
+            Images, one per row.
         y : None
             Ignored.
 
@@ -76,7 +76,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         Raises
         ------
         ValueError, TypeError
-            If a parameter is out of range, or `X` does not have a column for each pixel.
+            If a parameter is out of range, or if the number of columns of `X` does not fit the
+            image shape.
         """
         shape = self.image_shape
         check_choice("whiten", self.whiten, (True, False))
@@ -87,7 +88,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         X = self._validate(X, reset=True)
         if X.shape[1] != math.prod(self._pixels):
             raise ValueError(
-                f"image_shape={shape!r} says that rows have {math.prod(self._pixels)} pixels, "
+                f"image_shape={shape!r} means {math.prod(self._pixels)} pixels per row, "
                 f"but X has {X.shape[1]} columns."
             )
         self.output_shape_ = self._make_filters(*self._pixels)
@@ -110,11 +111,11 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
 
     @abstractmethod
     def _make_filters(self, height: int, width: int, n_colours: int) -> tuple[int, int, int]:
-        """Check and keep what the class needs; return the shape of an image's features."""
+        """Check and store the parameters of the class; return the shape of an image's features."""
 
     @abstractmethod
     def _describer(self, dtype: Any) -> Callable[[np.ndarray, np.ndarray], None]:
-        """Return what writes the features of one image, which must be all that they depend on."""
+        """Return a function that writes the features of one image and depends only on it."""
 
     def _apply(self, X: np.ndarray) -> np.ndarray:
         images = np.ascontiguousarray(X).reshape(-1, *self._pixels)
@@ -122,8 +123,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
         describe = self._describer(X.dtype)
         whitening = [part.astype(X.dtype) for part in self._whitening]
 
-        # Arrays have the same shape for every image, so that no other image changes a bit of its
-        # row; nor does a warning tell of one.
+        # Arrays have the same shape for every image: no other image changes a bit of its row, and
+        # no warning reveals one.
         def work(i: int) -> None:
             with np.errstate(all="ignore"):
                 describe(images[i], rows[i].reshape(self.output_shape_))
@@ -133,7 +134,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, RowTransformer):
                     centre, matrix = whitening
                     channels = rows[i].reshape(len(centre), -1)
                     channels[:] = matrix @ (channels - centre)
-                # Of pixels so large that sums overflow.
+                # Sums of very large pixels overflow.
                 np.nan_to_num(rows[i], copy=False, nan=0.0, posinf=0.0, neginf=0.0)
 
         share_out(work, len(images))
@@ -147,7 +148,7 @@ def _normalize(groups: np.ndarray) -> None:
 
 
 def read_photographs(n_colours: int, scale: int) -> list[np.ndarray]:
-    """Return photographs with pixels in [0, 1], which are means of squares of so many a side."""
+    """Return photographs with pixels in [0, 1], averaged over squares of `scale` pixels a side."""
     from sklearn.datasets import load_sample_images
 
     if n_colours not in (1, 3):
@@ -162,7 +163,7 @@ def read_photographs(n_colours: int, scale: int) -> list[np.ndarray]:
 
 
 def draw_crops(height: int, width: int, n_colours: int) -> np.ndarray:
-    """Return parts of photographs, the same in every call, of the size of images: one a row."""
+    """Return crops of photographs in the size of the images, one per row, equal in every call."""
     rng = np.random.default_rng(1)
     drawn = []
     for scale in _SCALES:
@@ -171,12 +172,12 @@ def draw_crops(height: int, width: int, n_colours: int) -> np.ndarray:
             places = rng.integers(free, size=(_CROPS, 2)) if min(free) > 0 else ()
             drawn += [pixels[y : y + height, x : x + width].ravel() for y, x in places]
     if not drawn:
-        raise ValueError(f"whiten=True is for smaller images than {height} x {width}.")
+        raise ValueError(f"whiten=True needs images smaller than {height} x {width}.")
     return np.array(drawn)
 
 
 def _learn_whitening(channels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return means of channels, and what makes them uncorrelated, over images and places."""
+    """Return means of channels, and the matrix that decorrelates them over images and places."""
     centre = channels.mean(axis=(0, 2))[:, np.newaxis]
     table = (channels - centre).transpose(1, 0, 2).reshape(len(centre), -1)
     values, vectors = np.linalg.eigh(table @ table.T / table.shape[1])

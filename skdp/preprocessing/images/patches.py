@@ -1,4 +1,4 @@
-"""Convolutional features whose filters are learned from public images alone."""
+"""Convolutional features with filters learned only from public images."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ class PublicPatches(ImageTransformer):
 
     See Also
     --------
-    ScatteringTransform : Features without any images to learn from.
+    ScatteringTransform : Features that need no images to learn from.
 
     Notes
     -----
     The photographs are those of `sklearn.datasets.load_sample_images`, which needs Pillow, at half
-    their size; for images of one colour they are made grey. Each patch is brought to mean 0 and
-    variance 1, whitened as theirs are, and compared with unit vectors that a spherical k-means has
-    found among these [1]_, the same in every fit (up to rounding on other kinds of processors);
-    what exceeds 0.25 is averaged over a field.
+    their size. For images of one colour they are converted to grey. Each patch is scaled to mean 0
+    and variance 1 and whitened like those of the photographs. It is then compared with unit vectors
+    that a spherical k-means has found among the patches of the photographs [1]_. These are the same
+    in every fit, up to rounding on other kinds of processors. The part of a match above 0.25 is
+    averaged over a field.
 
-    No value of a row enters the fit, and the features of an image depend on that image alone, to
-    the bit: what is private behind it keeps its guarantee.
+    No value of a row enters the fit. The features of an image depend only on that image, to the
+    bit, and private steps behind the transformer keep their guarantee.
 
     References
     ----------
@@ -52,21 +53,23 @@ class PublicPatches(ImageTransformer):
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "image_shape": "They have 1 or 3 colours, and pixels from 0 to 1.",
-        "output_shape_": "There are ``2 * n_filters`` channels, first matches with each filter, "
-        "then with its negative, on the grid.",
+        "image_shape": "Images have 1 or 3 colours, and pixels from 0 to 1.",
+        "output_shape_": "There are ``2 * n_filters`` channels on the grid: matches with each "
+        "filter, then with its negative.",
     }
 
     n_filters: int = parameter("int", "Number of typical patches, at least 1.", default=200)
     patch_size: int = parameter(
-        "int", "Pixels along each side of a patch, from 2 to those of the images.", default=6
+        "int", "Pixels along each side of a patch, from 2 to the size of the images.", default=6
     )
     grid_size: int = parameter(
-        "int", "Matches are averaged in so many by so many fields of the image.", default=2
+        "int",
+        "Number of fields along each side of the image; matches are averaged in each field.",
+        default=2,
     )
     filters_: np.ndarray = released(
         "ndarray of shape (patch_size**2 * n_colours, n_filters)",
-        "Filters for patches of contrast 1, the colours one after the other.",
+        "Filters for patches of contrast 1, one colour after the other.",
     )
 
     # For privacy statements: nothing of the fitted state comes from rows.
@@ -80,7 +83,7 @@ class PublicPatches(ImageTransformer):
         if min(places) < grid:
             raise ValueError(
                 f"an image of {height} x {width} has {places[0]} x {places[1]} patches, too few "
-                f"for patch_size={size} and grid_size={grid}."
+                f"for patch_size={size} and grid_size={grid}. Give smaller ones."
             )
         with one_blas_thread():
             self.filters_ = _learn_filters(size, n_colours, n_filters)
@@ -106,7 +109,7 @@ def _patches(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _normalize(patches: np.ndarray) -> np.ndarray:
-    """Return patches as rows of mean 0 and variance 1, or less where there is little contrast."""
+    """Return patches as rows of mean 0 and variance 1, or less if there is little contrast."""
     rows = patches.reshape(patches.shape[0] * patches.shape[1], -1)
     rows = rows - rows.mean(axis=1, keepdims=True)
     variances = np.mean(rows**2, axis=1, keepdims=True)

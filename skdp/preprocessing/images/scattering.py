@@ -1,4 +1,4 @@
-"""The scattering transform: moduli of wavelet coefficients, averaged, of two orders."""
+"""The scattering transform: averaged moduli of wavelet coefficients, of two orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import fft
 from skdp.base.parameters import check_choice, check_integer, parameter
 from skdp.preprocessing.images.base import ImageTransformer
 
-# Frequencies a whole number of turns apart are one on a grid; Gaussians vanish beyond so many.
+# Frequencies a whole number of turns apart coincide on a grid; Gaussians vanish beyond these.
 _TURNS = 2.0 * math.pi * np.arange(-4, 5)
 
 
@@ -25,13 +25,13 @@ class ScatteringTransform(ImageTransformer):
 
     Notes
     -----
-    No value of a row enters the fit, and the features of an image depend on that image alone, to
-    the bit: what is private behind it keeps its guarantee. Features have no public bound on their
-    norm; estimators shorten them to `data_norm`.
+    No value of a row enters the fit. The features of an image depend only on that image, to the
+    bit, and private steps behind the transformer keep their guarantee. Features have no public
+    bound on their norm; estimators shorten them to `data_norm`.
 
     The cascade, its Morlet wavelets and its padding by reflection are those of `Scattering2D` of
-    Kymatio [2]_. Features scale with the pixels, which are best
-    divided by 255 before group normalisation. 27 groups for one colour are those of [3]_.
+    Kymatio [2]_. Features scale with the pixels; divide pixels by 255 before group normalisation.
+    Reference [3]_ uses 27 groups for one colour.
 
     References
     ----------
@@ -54,22 +54,23 @@ class ScatteringTransform(ImageTransformer):
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "output_shape_": "For each colour one after the other there is the average of the pixels, "
-        "then ``n_scales * n_angles`` moduli of first order, by scale and angle, then "
-        "``n_scales * (n_scales - 1) / 2 * n_angles**2`` of second order, by both scales and both "
-        "angles.",
+        "output_shape_": "The channels of each colour, one colour after the other, are the average "
+        "of the pixels, ``n_scales * n_angles`` moduli of first order (by scale and angle), and "
+        "``n_scales * (n_scales - 1) / 2 * n_angles**2`` moduli of second order (by both scales "
+        "and both angles).",
     }
 
     n_scales: int = parameter(
         "int",
-        """Features are averages over about ``2**n_scales`` pixels, one for each square of that
-        many pixels a side; wavelets have as many octaves. An image must have such a square.""",
+        """Number of octaves of the wavelets. There is one feature per square of ``2**n_scales``
+        pixels a side, an average over about this size. An image must contain such a square.""",
         default=2,
     )
-    n_angles: int = parameter("int", "Directions of the wavelets, at least 2.", default=8)
+    n_angles: int = parameter("int", "Number of directions of the wavelets, at least 2.", default=8)
     max_order: int = parameter(
         "{1, 2}",
-        """Whether moduli are filtered and averaged once more by the wavelets of larger scale.""",
+        """Order of the moduli. With 2, the wavelets of larger scale filter and average the moduli
+        of first order once more.""",
         default=2,
     )
 
@@ -84,7 +85,7 @@ class ScatteringTransform(ImageTransformer):
         if 0 in shape:
             raise ValueError(
                 f"n_scales={n_scales} averages over squares of {2**n_scales} pixels a side, which "
-                f"an image of {height} x {width} does not hold; give a smaller one."
+                f"do not fit into an image of {height} x {width}. Give a smaller n_scales."
             )
         # Reflected pixels on all sides, enough for one more square on each.
         sizes = [((n >> n_scales) + 2) << n_scales for n in (height, width)]
@@ -143,7 +144,7 @@ def _scatter(image: np.ndarray, windows: list[Any], wavelets: dict[Any, Any], ou
 
 
 def _moduli(spectra: np.ndarray, gains: np.ndarray, n_halvings: int) -> np.ndarray:
-    """Return the moduli of each map's wavelet coefficients, on a grid halved so many times."""
+    """Return the moduli of each map's wavelet coefficients, on a grid halved `n_halvings` times."""
     products = spectra.view(gains.dtype)[:, np.newaxis] * gains
     products = products.view(spectra.dtype).reshape(-1, *spectra.shape[1:])
     for _ in range(n_halvings):
@@ -159,7 +160,7 @@ def _average(maps: np.ndarray, window: tuple[np.ndarray, np.ndarray], out: np.nd
 
 
 def _morlet_spectrum(sizes: list[int], scale: int, angle: float, slant: float) -> np.ndarray:
-    """Return the transform, which is real, of a wavelet of frequency ``3 pi / 4 / 2**scale``."""
+    """Return the real transform of a wavelet of frequency ``3 pi / 4 / 2**scale``."""
     width, frequency = 0.8 * 2**scale, 0.75 * math.pi / 2**scale
     wave, envelope = np.zeros((2, *sizes))
     for above in _TURNS:
@@ -175,7 +176,7 @@ def _morlet_spectrum(sizes: list[int], scale: int, angle: float, slant: float) -
 
 
 def _keep_low(spectrum: np.ndarray, level: int) -> np.ndarray:
-    """Keep the frequencies that a grid of every ``2**level``-th point along each axis can hold."""
+    """Keep the frequencies of a grid of every ``2**level``-th point along each axis."""
     for axis, size in enumerate(spectrum.shape):
         half = (size >> level) // 2
         spectrum = spectrum.take([*range(half), *range(size - half, size)], axis=axis)
@@ -183,9 +184,9 @@ def _keep_low(spectrum: np.ndarray, level: int) -> np.ndarray:
 
 
 def _window_rows(size: int, n_scales: int, level: int) -> np.ndarray:
-    """Return the weights of means around every ``2**n_scales``-th point but the first and last.
+    """Return weights of means around every ``2**n_scales``-th point except first and last.
 
-    They are for the points that ``2**level`` divides, of a periodic line.
+    They apply to the points of a periodic line that ``2**level`` divides.
     """
     width = 0.8 * 2 ** (n_scales - 1)
     frequencies = 2.0 * math.pi * np.fft.fftfreq(size)[:, np.newaxis] + _TURNS

@@ -1,1 +1,1 @@
-"""A table's columns, declared: what is read, checked, bounded and encoded."""
+"""Public descriptions of a table's columns: how they are read, checked, bounded and encoded."""

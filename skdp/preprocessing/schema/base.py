@@ -1,7 +1,7 @@
 """Parts of a schema: checked, immutable public descriptions, and how their cells are read.
 
-A cell is read by itself: no step converts a column to a type that its cells decide together, and
-no cell decides about an error. Messages name columns and never a cell's value.
+Each cell is read by itself. No column is converted to a type that its cells decide together, and no
+cell can cause an error by itself. Messages name columns and never quote a cell.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _FAMILIES = {
 
 
 class SchemaPart:
-    """A part of a schema: a frozen dataclass that shows and exports what differs from defaults."""
+    """Part of a schema: a frozen dataclass that shows and exports non-default fields."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={value!r}" for key, value in self.given().items())
         return f"{type(self).__name__}({shown})"
 
     def given(self) -> dict[str, Any]:
-        """Return the values of fields that differ from their defaults, by the field's name."""
+        """Return the values of fields that differ from their defaults, by field name."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         by_place = sorted(fields, key=lambda field: bool(field.kw_only))
         values = [(field, getattr(self, field.name)) for field in by_place]
@@ -81,9 +81,9 @@ class SchemaPart:
     def _plain_number(self, field: str, value: Any, remedy: str = "") -> float:
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
             if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
-                remedy = "Dates are the bounds of a DateColumn."
+                remedy = "Use a DateColumn for dates."
             elif isinstance(value, str):
-                remedy = "Numbers are written without quotes; in YAML write 1.0e-6, not 1e-6."
+                remedy = "Write numbers without quotes; in YAML write 1.0e-6, not 1e-6."
             raise self._fail(field, f"must be a number, got {value!r}. {remedy}".rstrip())
         try:
             number = float(value)
@@ -101,55 +101,56 @@ class SchemaPart:
         for value in found:
             if not isinstance(value, str | bool | int | float) or value != value:
                 raise self._fail(
-                    field, f"must hold texts and numbers, got {value!r}. Quote dates and the like."
+                    field,
+                    f"must contain texts and numbers, got {value!r}. Quote dates and the like.",
                 )
         if len(set(found)) != len(found):
             raise self._fail(
-                field, f"names a value twice: {list(found)!r} (1, 1.0 and True are one)."
+                field, f"contains a value twice: {list(found)!r} (1, 1.0 and True are equal)."
             )
         return found
 
 
 class CellPart(SchemaPart):
-    """A part that says what the cells of one column of a table may be."""
+    """Part that specifies the cells of one column of a table."""
 
     # Fields that a draft may leave open; of a part with a public list, the first one holds it.
     needed: ClassVar[tuple[str, ...]] = ()
 
     def left_open(self) -> tuple[str, ...]:
-        """Return the names of the fields that a draft leaves to be filled in."""
+        """Return the names of fields that are still to be filled in."""
         return tuple(field for field in self.needed if getattr(self, field) is None)
 
     def refuse_open(self) -> None:
-        """Raise a SchemaError if a field is left to be filled in."""
+        """Raise a SchemaError if a field is still to be filled in."""
         if left := self.left_open():
             raise self._fail(
                 " and ".join(left),
-                "not given. Write down what the code book, the device or physiology says; values "
-                "of the table, such as its minimum, would not be public.",
+                "not given. Take the values from the code book, the device or physiology. Values "
+                "of the table, such as its minimum, are not public.",
             )
 
     def listed(self) -> tuple[Any, ...] | None:
-        """Return the public list of values; empty for numbers, None if the schema has no say."""
+        """Return the public list of values; empty for numbers, None if there is no description."""
         return None
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return None
 
     def sources(self) -> tuple[Any, ...]:
-        """Return parts that say what each column of the table may hold that this one reads."""
+        """Return a description of each table column that this part reads."""
         return (self,)
 
     def _admit(self, cells: np.ndarray) -> None:
-        """Refuse cells of a type that does not fit, or a part that is left open; none is read."""
+        """Refuse open parts and cells of an unsuitable type, without reading a cell."""
         self.refuse_open()
         refuse_misfits([(self, cells.dtype)])
 
     def _check_numbers(self, *fields: str) -> None:
         for name in fields:
             if (value := getattr(self, name)) is not None:
-                self._set(name, self._plain_number(name, value, "Write down a public bound."))
+                self._set(name, self._plain_number(name, value, "Give a public bound."))
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,7 +181,7 @@ class Column(CellPart):
 
 @dataclass(frozen=True, repr=False)
 class FeatureColumn(Column, ABC):
-    """A column that becomes a block of features of norm at most its weight."""
+    """A column that becomes a block of features with norm at most its weight."""
 
     missing: Missing = field(default="refuse", kw_only=True)
     fill_value: Any = field(default=None, kw_only=True)
@@ -195,7 +196,7 @@ class FeatureColumn(Column, ABC):
         if (self.missing == "fill") != (self.fill_value is not None):
             raise self._fail(
                 "fill_value",
-                "goes with missing='fill', and missing='fill' needs one: a public constant, not a "
+                "must be given with missing='fill', and only then. Give a public constant, not a "
                 "mean or mode of the table.",
             )
         self._set("missing_codes", self._plain_values("missing_codes", self.missing_codes))
@@ -206,7 +207,7 @@ class FeatureColumn(Column, ABC):
 
     @abstractmethod
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
 
     @abstractmethod
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -214,14 +215,14 @@ class FeatureColumn(Column, ABC):
 
     @abstractmethod
     def _features(self, found: np.ndarray) -> np.ndarray:
-        """Return the features of what `_read` returned."""
+        """Return the features of the result of `_read`."""
 
     def pieces(self) -> tuple[FeatureColumn, ...]:
-        """Return columns, functions of this one, whose features side by side are its own."""
+        """Return columns that together give the same features, side by side."""
         return (self,)
 
     def about_strangers(self, found: np.ndarray) -> str:
-        """Return what to ask if no cell is what the column expects; empty if one is."""
+        """Return a warning text if no cell is as expected; empty otherwise."""
         return ""
 
     def encode(self, cells: np.ndarray) -> np.ndarray:
@@ -240,13 +241,15 @@ class FeatureColumn(Column, ABC):
         Raises
         ------
         ValueError
-            If the array's type cannot hold what the schema says, or a policy is "refuse" and
-            there is such a cell; the message quotes none.
+            If the array's type cannot hold the described values, or if there is a cell that a
+            policy "refuse" does not allow. The message quotes no cell.
         """
         return self._features(self.read(cells))
 
     def read(self, cells: np.ndarray) -> np.ndarray:
-        """Return cells as the description reads them, each by itself; errors are those of `encode`.
+        """Return cells as the description reads them; errors are those of `encode`.
+
+        Each cell is read by itself.
 
         Parameters
         ----------
@@ -256,8 +259,9 @@ class FeatureColumn(Column, ABC):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Numbers, NaN where one is missing; or places on the public list, negative for a cell
-            that is missing or not listed; or of dates seconds since 1970 in local time.
+            For numeric columns, numbers with NaN for missing cells. For columns with a list, places
+            on it, negative for missing and unlisted cells. For dates, seconds since 1970 in local
+            time.
         """
         self._admit(cells)
         return self._read(cells)
@@ -266,16 +270,16 @@ class FeatureColumn(Column, ABC):
         return self._fail(
             "missing",
             "the policy is 'refuse' and the table has a cell that is missing or, in a numeric "
-            "column, no number: a text with a thousands separator, a decimal comma or a unit is "
-            "none. Choose 'ignore', 'indicator' or 'fill' with a public fill_value, or drop such "
-            "rows, each by itself.",
+            "column, no number (such as a text with a thousands separator, a decimal comma or a "
+            "unit). Choose 'ignore', 'indicator' or 'fill' with a public fill_value, or drop such "
+            "rows by a rule that looks at one row at a time.",
         )
 
 
 def refuse_misfits(pairs: Iterable[tuple[Any, Any]], problems: Iterable[str] = ()) -> None:
-    """Refuse a table of (part, type) pairs that do not fit, or with other problems, at once.
+    """Refuse a table with (part, type) pairs that do not fit, or with other problems.
 
-    No cell is looked at; a type's own parameters, which may be cells, are left out.
+    No cell is read. Parameters of a type are left out, since they may be cells.
     """
     misfits = [
         f"column {part.name!r} has type {str(dtype).partition('(')[0]}: {problem}"
@@ -292,57 +296,58 @@ def norm_of(columns: Sequence[FeatureColumn]) -> float:
 
 
 def names_read(columns: Iterable[Any]) -> list[str]:
-    """Return the names of the table's columns that columns of a schema read, each once."""
+    """Return the names of the table columns that columns of a schema read, each once."""
     return list(dict.fromkeys(part.name for own in columns for part in own.sources()))
 
 
 def one_hot(places: np.ndarray, count: int) -> np.ndarray:
-    """Return one row for each place, with a one there; zeros for places outside 0..count-1."""
+    """Return one row per place, with a one there; zeros for places outside 0..count-1."""
     return (places[:, None] == np.arange(count)).astype(np.float64)
 
 
 def centre(places: np.ndarray, count: int) -> np.ndarray:
-    """Return one-hot rows less the mean of their entries, scaled to norm 1.
+    """Return one-hot rows minus the mean of their entries, scaled to norm 1.
 
-    Before that the squared norm is ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K``, with K = `count`.
+    The squared norm before scaling is ``(1 - 1/K)**2 + (K - 1)/K**2 = 1 - 1/K``, K = `count`.
     """
     return (one_hot(places, count) - 1.0 / count) / math.sqrt(1.0 - 1.0 / count)
 
 
 def dtype_family(dtype: Any) -> str:
-    """Return what a column's type promises of its cells, unseen; "any" if nothing."""
+    """Return the kind of cells that a type guarantees; "any" if it guarantees none."""
     text = _type_name(dtype)
     return next((name for name, starts in _FAMILIES.items() if text.startswith(starts)), "any")
 
 
 def holds_dates(dtype: Any) -> bool:
-    """Tell whether a column's type is one of dates, with or without a time of day."""
+    """Return whether a column's type is one of dates, with or without a time of day."""
     return _type_name(dtype).startswith(("date", "timestamp"))
 
 
 def listing_problem(dtype: Any, values: Sequence[Any], codes: Sequence[Any] = ()) -> str | None:
-    """Say why a table's column cannot hold listed values and codes, by its type alone, or None."""
+    """Return why a column of this type cannot hold listed values and codes, or None."""
     family = dtype_family(dtype)
     texts = [isinstance(value, str) for value in values]
     if family == "other":
         if holds_dates(dtype):
             return HOLDS_TIMES
-        return "holds times, bytes or the like; turn them into numbers or categories row by row."
+        return "holds times, bytes or the like; convert them to numbers or categories row by row."
     if family == "text" and values and not any(texts):
         return "holds text but the schema lists numbers; convert the column or quote the values."
     if family in ("number", "boolean") and values and all(texts):
         return "holds numbers but the schema lists text; convert the column or unquote the values."
     if not all(_float_can_tell(dtype, value) for value in (*values, *codes)):
         return (
-            "holds floats, or may, too coarse for the listed numbers: neighbours are rounded to "
-            "one. Read the column as integers or text (TableSchema.read_csv does); one missing "
-            "cell makes pandas turn plain integers into floats."
+            "holds floats, or may hold them, which are too coarse for the listed numbers: "
+            "neighbours are rounded to the same float. Read the column as integers or text, for "
+            "example with TableSchema.read_csv. One missing cell makes pandas convert plain "
+            "integers to floats."
         )
     return None
 
 
 def number_problem(dtype: Any) -> str | None:
-    """Say why a table's column cannot hold numbers, by its type alone, or None."""
+    """Return why a column of this type cannot hold numbers, or None."""
     if holds_dates(dtype):
         return f"is numeric in the schema but its type is not: it {HOLDS_TIMES}"
     if dtype_family(dtype) in ("text", "other"):
@@ -351,7 +356,7 @@ def number_problem(dtype: Any) -> str | None:
 
 
 def _float_can_tell(dtype: Any, value: Any) -> bool:
-    """Tell whether a type, if one of floats, holds a number, and no neighbour rounds to it."""
+    """Return whether a float type holds a number and no neighbour rounds to it."""
     text = _type_name(dtype)
     # pandas makes floats of integer categories as soon as one cell is a float: any may be some.
     if isinstance(value, str) or not text.startswith(("float", "double", "halffloat", "category")):
@@ -362,14 +367,14 @@ def _float_can_tell(dtype: Any, value: Any) -> bool:
 
 
 def _type_name(dtype: Any) -> str:
-    """Return a type's name in small letters."""
+    """Return a type's name in lower case."""
     return str(dtype).lower().removeprefix("sparse[")
 
 
 def as_numbers(cells: np.ndarray, codes: Sequence[Any]) -> np.ndarray:
-    """Return cells as float64, NaN where one is missing, a code, or no number; infinity is kept.
+    """Return cells as float64; NaN for missing cells, codes and cells that are no number.
 
-    Text is the number that Python's ``float`` reads in it.
+    Infinity stays. Text is the number that Python's ``float`` reads in it.
     """
     if cells.dtype.kind in "biuf" and cells.dtype.itemsize <= 8:
         found = cells.astype(np.float64)
@@ -385,8 +390,8 @@ def positions_in(
 ) -> np.ndarray:
     """Return each cell's position on a public list; `MISSING` or `UNKNOWN` otherwise.
 
-    A cell is the listed value that it equals, as Python compares, or else the one of the same text.
-    Cells among `codes` are missing.
+    A cell is the listed value that it equals in Python, or else the one with the same text. Cells
+    among `codes` are missing.
     """
     # 1 is 1.0 and True, and no integer is a float beside it; "1" is 1, 1 is "1", "True" is True.
     # Texts are equal character by character: "1.0", " 1" and "01" are not 1, "a" is not "A", and
@@ -406,14 +411,14 @@ def positions_in(
 
 
 def plain(value: Any) -> Any:
-    """Return a numpy scalar as Python's own, and a whole float as an integer, which it equals."""
+    """Return a numpy scalar as a Python scalar, and a whole float as the equal integer."""
     value = value.item() if isinstance(value, np.generic) else value
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if whole else value
 
 
 def is_missing(cell: Any) -> bool:
-    """Tell whether a cell is None, NaN, NaT or pandas' NA."""
+    """Return whether a cell is None, NaN, NaT or pandas' NA."""
     if cell is None:
         return True
     try:

@@ -1,6 +1,6 @@
-"""Dates of any kind of table, read cell by cell as seconds of a public time zone's calendar.
+"""Dates of any kind of table, read cell by cell as seconds in a public time zone.
 
-Nothing else of a cell is used, so that equal dates are equal features whatever table holds them.
+Only the date of a cell is used. Equal dates give equal features in every kind of table.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _ISO = re.compile(
 
 
 def read_dates(cells: np.ndarray, timezone: str = "", codes: Sequence[str] = ()) -> np.ndarray:
-    """Return seconds since 1970 of a zone's calendar, as int64; each cell is read by itself.
+    """Return seconds since 1970 in a zone's local time, as int64; each cell is read by itself.
 
-    Those with a zone are converted; those without are in it. Codes are missing, by text or date.
+    Cells with a zone are converted; other cells are in the zone. Codes, as text or date, are
+    missing.
     """
     zone = find_zone(timezone)
     if cells.dtype.kind == "M":
@@ -59,7 +60,7 @@ def read_dates(cells: np.ndarray, timezone: str = "", codes: Sequence[str] = ())
 
 
 def is_date(value: Any) -> bool:
-    """Tell whether a public value is a date, or a text of one."""
+    """Return whether a public value is a date or a text of one."""
     cells = np.fromiter([value], dtype=object)
     return int(read_dates(cells, "UTC")[0]) > UNKNOWN_DATE
 
@@ -70,7 +71,7 @@ def seconds_of(date: str) -> int:
 
 
 def mark_instants(cells: np.ndarray) -> np.ndarray:
-    """Return numpy's dates in UTC as those of a column whose type has a time zone."""
+    """Return numpy's dates in UTC with a mark that their column's type has a time zone."""
     kind: Any = np.dtype(cells.dtype.str, metadata=_INSTANTS)
     return cells.astype(kind)
 
@@ -87,17 +88,17 @@ def zone_of(dtype: Any) -> str:
 
 
 def date_problem(dtype: Any, timezone: str) -> str | None:
-    """Say why a table's column cannot hold dates, by its type alone, or None."""
+    """Return why a column of this type cannot hold dates, or None."""
     family = dtype_family(dtype)
     if family in ("number", "boolean") or (family == "other" and not holds_dates(dtype)):
         return (
-            "is a date in the schema but its type is not: turn it into dates, or into texts such "
+            "is a date in the schema but its type is not: convert it to dates, or to texts such "
             "as 2020-01-31, row by row."
         )
     if zone_of(dtype) and not timezone:
         return (
-            "has a time zone: give the column of the schema timezone='Europe/Berlin' or the like, "
-            "the place whose clocks say when a day begins."
+            "has a time zone: give the column of the schema a timezone= such as 'Europe/Berlin', "
+            "the place that defines when a day begins."
         )
     return None
 
@@ -113,14 +114,14 @@ def calendar_part(seconds: np.ndarray, part: str) -> np.ndarray:
 
 @functools.lru_cache
 def find_zone(timezone: str) -> ZoneInfo | None:
-    """Return the zone of a name, or None of an empty one; errors are those of Python."""
+    """Return the zone of a name, or None for an empty name; errors are those of Python."""
     return ZoneInfo(timezone) if timezone else None
 
 
 def _recalled(
     read: Callable[[Any], tuple[int, bool]], cell: Any, codes: Sequence[str]
 ) -> tuple[int, bool]:
-    """Return the date of a cell; texts recur, and other objects may not tell each other apart."""
+    """Return the date of a cell; only texts are cached, since other objects may compare equal."""
     try:
         if not isinstance(cell, str):
             return _moment(cell)
@@ -130,7 +131,7 @@ def _recalled(
 
 
 def _moment(cell: Any) -> tuple[int, bool]:
-    """Return seconds since 1970 of a cell, and whether they are of UTC instead of a calendar."""
+    """Return seconds since 1970 of a cell, and whether they are UTC instead of local time."""
     if isinstance(cell, str):
         text = cell.strip()
         if not text:
@@ -169,7 +170,7 @@ def _whole_seconds(cells: np.ndarray) -> np.ndarray:
 
 
 def _local(instants: np.ndarray, zone: ZoneInfo) -> np.ndarray:
-    """Return what the clocks of a zone show at instants, as seconds since 1970."""
+    """Return the local time of a zone at instants, as seconds since 1970."""
     days, place = np.unique(instants // DAY, return_inverse=True)
     starts = np.array([_offset(day * DAY, zone) for day in days.tolist()], dtype=np.int64)
     ends = np.array([_offset((day + 1) * DAY, zone) for day in days.tolist()], dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Columns of numbers, columns that are left out, columns that act together, and their features.
+"""Numeric and ignored columns, interactions of columns, and their features.
 
-Every kind of column maps a cell to a block of features whose Euclidean norm is at most the
-column's weight, whatever the cell holds. Nothing but the public description enters.
+Each kind of column maps a cell to a block of features. The Euclidean norm of the block is at most
+the column's weight for every cell. Only the public description is used.
 """
 
 from __future__ import annotations
@@ -49,48 +49,54 @@ _CELLS = 8
 
 @dataclass(frozen=True, repr=False)
 class NumericColumn(FeatureColumn):
-    """A column of numbers with public bounds.
+    """A numeric column with public bounds.
 
     Parameters
     ----------
     name : str
         Name in the table.
     lower, upper : float or None
-        Public bounds, in the column's unit: from a code book, a measuring device or physiology,
-        never the smallest and largest value of the table. Values beyond them count as the bound.
-        None leaves them to be filled in; they are needed unless `cuts` are used alone.
+        Public bounds in the column's unit, from a code book, a device or physiology. Never use the
+        smallest and largest value of the table. Values beyond the bounds count as the bound. None
+        leaves the bounds open; they may stay open if only `cuts` are used.
     unit : str, default=""
         Unit of the numbers and bounds.
     scale : {"auto", "linear", "sqrt", "log"}, default="auto"
-        Function of the value that is mapped from the bounds to [-1, 1]. ``"auto"`` is linear for
-        scaled features, and else the square root (of the size, with the sign).
+        Function applied to values before they are mapped from the bounds to [-1, 1]. ``"auto"`` is
+        linear for scaled features; otherwise it is the square root of the absolute value, with the
+        sign.
     cuts : sequence of float, int, "auto" or None, default=()
-        Public thresholds, increasing, such as the stages of hypertension; or how many are spaced
-        equally between the bounds, on the scale. ``"auto"`` and None are none.
+        Increasing public thresholds, such as the stages of hypertension. An integer is a number of
+        thresholds, equally spaced between the bounds on the scale. ``"auto"`` and None mean no
+        cuts.
     encoding : {"auto", "scaled", "steps", "cells", "waves", "scaled+steps"}, default="auto"
-        ``"scaled"`` is one feature in [-1, 1]. ``"steps"`` has one feature a cut, positive from the
-        cut on and negative below, which lets a linear model follow any curve. ``"cells"`` is one
-        feature an interval between cuts. ``"waves"`` are 16 features that let it follow any smooth
-        curve between the bounds and need no cuts. ``"auto"`` takes steps if there are cuts, waves
-        if there are spikes alone; and waves in ``TableSchema.pipeline(..., encoding="auto")``.
+        Features of the column:
+
+        - ``"scaled"``: one feature in [-1, 1];
+        - ``"steps"``: one feature per cut, positive from the cut on and negative below it, with
+          which a linear model follows any curve;
+        - ``"cells"``: one feature per interval between cuts;
+        - ``"waves"``: 16 features with which a linear model follows any smooth curve between the
+          bounds, without cuts;
+        - ``"auto"``: steps if there are cuts, waves if there are only spikes, else scaled.
+          ``TableSchema.pipeline(..., encoding="auto")`` uses waves.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a missing cell, or one that is no number: an error; zeros; zeros and a
-        feature that says so; or `fill_value`. Text counts as the number that Python's ``float``
-        reads in it.
+        Treatment of a cell that is missing or no number: an error; zeros; zeros and an indicator
+        feature; or `fill_value`. Text counts as the number that Python's ``float`` reads in it.
     fill_value : float or None, default=None
         Public constant for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Values that stand for a missing one, such as 999.
+        Values that mean "missing", such as 999.
     weight : float, default=1.0
         Largest norm of the column's features.
     description : str, default=""
-        What the column means.
+        Meaning of the column.
     source : str, default=""
-        Where the bounds come from.
+        Source of the bounds.
     spikes : sequence of float or None, default=None
-        Public amounts, increasing, at which values pile up or their meaning jumps, such as the
-        steps of a tariff. Half of the squared norm of waves then goes to cells, each from one
-        amount to the next.
+        Increasing public amounts at which values accumulate or change their meaning, such as the
+        steps of a tariff. Waves then give half of their squared norm to cells between consecutive
+        amounts.
 
     Examples
     --------
@@ -121,7 +127,9 @@ class NumericColumn(FeatureColumn):
         if self.spikes is not None:
             self._set("spikes", self._increasing("spikes", self.spikes))
             if not self.spikes or self.encoding not in ("auto", "waves"):
-                raise self._fail("spikes", "must hold amounts, and goes with waves.")
+                raise self._fail(
+                    "spikes", "must contain amounts, and needs encoding='waves' or 'auto'."
+                )
         if {"steps", "cells"} & set(self.encoding.split("+")) and not self.cuts:
             raise self._fail("cuts", f"encoding={self.encoding!r} needs public thresholds.")
         self._check_common()
@@ -133,23 +141,25 @@ class NumericColumn(FeatureColumn):
         if not isinstance(cuts, int | np.integer) or isinstance(cuts, bool):
             return self._increasing("cuts", cuts)
         if not 1 <= cuts <= 1000 or self.lower is None or self.upper is None:
-            raise self._fail("cuts", f"a number of cuts is 1 to 1000 and needs bounds, got {cuts}.")
+            raise self._fail(
+                "cuts", f"a number of cuts must be 1 to 1000 and needs bounds, got {cuts}."
+            )
         return tuple(self.spaced(int(cuts) + 2)[1:-1])
 
     def warn_of_cuts(self) -> None:
-        """Warn of cuts and spikes beyond the bounds, which contradict each other."""
+        """Warn of cuts and spikes outside the bounds."""
         low = -math.inf if self.lower is None else self.lower
         high = math.inf if self.upper is None else self.upper
         found = [cut for cut in (*self.thresholds, *(self.spikes or ())) if not low <= cut <= high]
         if found:
             warn_once(
                 f"column {self.name!r}: cuts or spikes {found} lie outside the bounds [{low:g}, "
-                f"{high:g}]: if the bounds are right, every cell is on one side of them, and they "
-                "take their share of the norm for nothing. Check the unit of both."
+                f"{high:g}]. If the bounds are right, every cell is on one side of them, and they "
+                "use a part of the norm without any effect. Check the unit of both."
             )
 
     def spaced(self, count: int) -> list[float]:
-        """Return numbers from bound to bound, spaced equally on the scale."""
+        """Return numbers between the bounds, equally spaced on the scale."""
         function, inverse = SCALES[self._scale]
         spaced = inverse(np.linspace(function(self.lower), function(self.upper), count))
         return [float(number) for number in np.clip(spaced, self.lower, self.upper)]
@@ -184,12 +194,12 @@ class NumericColumn(FeatureColumn):
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """The cuts as they were given or spaced; none for an encoding without cuts."""
+        """The cuts, given or spaced; empty for an encoding without cuts."""
         return cast(tuple[float, ...], self.cuts)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The encodings that share the column's block."""
+        """The encodings that make up the column's block."""
         declared = "steps" if self.cuts else "waves" if self.spikes else "scaled"
         encoding = declared if self.encoding == "auto" else self.encoding
         if encoding == "waves" and self.spikes:
@@ -197,19 +207,19 @@ class NumericColumn(FeatureColumn):
         return tuple(encoding.split("+"))
 
     def listed(self) -> tuple[Any, ...]:
-        """Return an empty list, as of numbers."""
+        """Return an empty tuple: numbers have no list of values."""
         return ()
 
     def left_open(self) -> tuple[str, ...]:
-        """Return the fields that a draft leaves to be filled in."""
+        """Return the names of fields that are still to be filled in."""
         return super().left_open() if {"scaled", "waves"} & set(self.parts) else ()
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return number_problem(dtype)
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
         names = {
             "scaled": [self.name],
             "steps": [f"{self.name}>={cut:.15g}" for cut in self.thresholds],
@@ -221,7 +231,7 @@ class NumericColumn(FeatureColumn):
         return [name for part in self.parts for name in names[part]] + indicator
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
-        """Return cells as numbers, NaN where one is missing or no number."""
+        """Return cells as numbers, with NaN for missing cells and cells that are no number."""
         numbers = as_numbers(cells, self.missing_codes)
         absent = np.isnan(numbers)
         if self.missing == "refuse" and absent.any():
@@ -249,7 +259,7 @@ class NumericColumn(FeatureColumn):
         return block
 
     def _share(self, numbers: np.ndarray) -> np.ndarray:
-        """Return where numbers lie between the bounds on the scale, from 0 to 1."""
+        """Return the position between the bounds on the scale, from 0 to 1."""
         function = SCALES[self._scale][0]
         low, high = float(function(self.lower)), float(function(self.upper))
         share = (function(np.clip(numbers, self.lower, self.upper)) - low) / (high - low)
@@ -262,14 +272,14 @@ class NumericColumn(FeatureColumn):
 
 @dataclass(frozen=True, repr=False)
 class IgnoredColumn(Column):
-    """A column that is known and left out: an identifier, a survey weight, free text.
+    """A column that is documented but not used: an identifier, a survey weight, free text.
 
     Parameters
     ----------
     name : str
         Name in the table.
     description : str, default=""
-        What it is and why it is left out.
+        Content of the column, and the reason why it is not used.
 
     Examples
     --------
@@ -288,15 +298,16 @@ class IgnoredColumn(Column):
 
 @dataclass(frozen=True, repr=False)
 class Interaction(SchemaPart):
-    """The block of columns that act together: the products of their features.
+    """Features of columns that act together: the products of the columns' features.
 
-    Numbers count as cells, at their cuts or eight spaced equally on their scale, and weights as 1,
-    so that a row of the block has norm at most 1. Schemas make it of ``interactions=``.
+    Numbers become cells, at their cuts or at eight intervals equally spaced on their scale. Weights
+    count as 1, and each row of the block has norm at most 1. ``TableSchema(interactions=...)``
+    creates these objects.
 
     Parameters
     ----------
     columns : sequence of columns
-        Two or more columns that become features.
+        Two or more feature columns.
 
     Examples
     --------
@@ -312,7 +323,7 @@ class Interaction(SchemaPart):
     columns: Sequence[FeatureColumn]
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature: those of the features that are multiplied."""
+        """Return one name per feature, made of the names of its factors."""
         names = [coarsen(column).feature_names() for column in self.columns]
         return [" * ".join(parts) for parts in itertools.product(*names)]
 
@@ -327,14 +338,14 @@ class Interaction(SchemaPart):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Products of features, each row of norm at most 1.
+            Products of features; each row has norm at most 1.
         """
         pairs = zip(self.columns, cells, strict=True)
         return multiply([coarsen(column).encode(values) for column, values in pairs])
 
 
 def coarsen(column: FeatureColumn) -> Any:
-    """Return a column of weight 1, and one of numbers as cells at its cuts or spaced equally."""
+    """Return a column with weight 1; numbers become cells at their cuts or at equal spacing."""
     if not isinstance(column, NumericColumn):
         return dataclasses.replace(column, weight=1.0)
     cells: dict[str, Any] = {"encoding": "cells", "cuts": column.cuts or _CELLS - 1, "spikes": None}
@@ -343,7 +354,7 @@ def coarsen(column: FeatureColumn) -> Any:
 
 
 def multiply(blocks: list[np.ndarray]) -> np.ndarray:
-    """Return the products of features of different blocks; the norms of rows multiply."""
+    """Return the products of features of different blocks; norms of rows multiply."""
     return functools.reduce(
         lambda one, other: (one[:, :, None] * other[:, None, :]).reshape(
             len(one), one.shape[1] * other.shape[1]

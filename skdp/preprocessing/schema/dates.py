@@ -1,4 +1,4 @@
-"""Columns of dates, and differences of two of them, as bounded features."""
+"""Columns of dates, and differences of two dates, as bounded features."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def _check_zone(column: Any) -> None:
         raise column._fail(
             "timezone",
             f"must be a zone such as 'Europe/Berlin' or 'UTC', or '' for none, got {name!r}. If "
-            "this computer knows no zones: pip install tzdata.",
+            "this computer has no time zones: pip install tzdata.",
         ) from None
 
 
 def _check_codes(column: Any) -> None:
-    """Make texts of dates among the codes, and refuse what is neither."""
+    """Convert dates among the codes to texts, and refuse anything else."""
     codes = column.missing_codes
     if isinstance(codes, str) or not hasattr(codes, "__iter__"):
         return  # is refused for all columns
@@ -61,12 +61,12 @@ def _check_codes(column: Any) -> None:
     texts = [_plain_date(column, "missing_codes", c) if isinstance(c, dated) else c for c in codes]
     for code in texts:
         if not isinstance(code, str):
-            raise column._fail("missing_codes", f"must hold dates or texts, got {code!r}.")
+            raise column._fail("missing_codes", f"must contain dates or texts, got {code!r}.")
     column._set("missing_codes", tuple(texts))
 
 
 def _plain_date(column: Any, field: str, value: Any) -> str:
-    """Return a public date as a text, without the time of day at midnight."""
+    """Return a public date as text, without the time of day at midnight."""
     cells = np.fromiter([value], dtype=object)
     seconds = int(read_dates(cells, column.timezone)[0])
     if seconds <= UNKNOWN_DATE:
@@ -79,7 +79,7 @@ def _plain_date(column: Any, field: str, value: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class _Cycle(FeatureColumn):
-    """A part of a date that begins again, as waves around its cycle."""
+    """A cyclic part of a date, encoded as waves around its cycle."""
 
     kind: ClassVar[str] = "cyclic"
     values: tuple[Any, ...] = field(kw_only=True)
@@ -97,11 +97,11 @@ class _Cycle(FeatureColumn):
 
     @property
     def _kept(self) -> np.ndarray:
-        """Which features there are: the sine of a wave that is two values long is 0 at both."""
+        """Mask of features; the sine of a wave that is two values long is always 0 and left out."""
         return np.append(self._waves > 0, 2 * self._waves < len(self.values))
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
         names = [f"{self.name} {wave}{k}" for wave in ("cos", "sin") for k in self._waves]
         return [name for name, kept in zip(names, self._kept, strict=True) if kept]
 
@@ -131,44 +131,45 @@ class _Flag(_Cycle):
 class DateColumn(FeatureColumn):
     """A column of dates, with or without a time of day, between public bounds.
 
-    A cell is a date of any kind of table, or a text such as 2020-01-31, 2020-01-31T08:30 or
-    2020-01-31 08:30:00+01:00. Seconds count, fractions of them do not.
+    A cell is a date of any supported table, or a text such as 2020-01-31, 2020-01-31T08:30 or
+    2020-01-31 08:30:00+01:00. Fractions of seconds are ignored.
 
     Parameters
     ----------
     name : str
         Name in the table.
     first, last : str, date, datetime or None, default=None
-        Public bounds, such as the first and last day of the study: never the first and last date
-        of the table. The parts "year" and "days" of dates beyond them count as the bound's. None
-        leaves them to be filled in.
+        Public bounds, such as the first and last day of the study. Never use the first and last
+        date of the table. Dates beyond the bounds count as the bound in the parts "year" and
+        "days". None leaves the bounds open.
     parts : sequence of str, default=("year", "month", "weekday", "hour", "days")
         Parts of a date that become features, each with an equal share of the squared norm. "year"
-        and "days" since the first date are numbers from the bounds to [-1, 1]; "year" is left out
-        if both bounds lie in one. "month", "weekday" and "hour" are waves around their cycle, with
-        which a linear model follows any curve. Leave out "hour" if cells have no time of day.
+        and "days" (since the first date) are numbers, mapped from the bounds to [-1, 1]. "year" is
+        left out if both bounds are in the same year. "month", "weekday" and "hour" are waves around
+        their cycle, with which a linear model follows any curve. Leave out "hour" if cells have no
+        time of day.
     timezone : str, default=""
-        Zone whose clocks say when a day begins, such as "Europe/Berlin". Cells with a zone or an
-        offset are converted to it, others are taken to be in it. Without one a column whose type
-        has a zone is refused, and a single cell with an offset is unknown.
+        Time zone that defines when a day begins, such as "Europe/Berlin". Cells with a zone or an
+        offset are converted to it; other cells are assumed to be in it. Without a time zone, a
+        column with a zone in its type is refused, and a single cell with an offset is unknown.
     encoding : {"auto", "scaled", "waves"}, default="auto"
-        Features of the part "days": one, or the 16 waves of a `NumericColumn`, which let a linear
-        model follow any smooth curve over the years. ``"auto"`` is one, and waves in
-        ``TableSchema.pipeline(..., encoding="auto")``.
+        Features of the part "days": one feature, or the 16 waves of a `NumericColumn`. With waves a
+        linear model follows any smooth curve over the years. ``"auto"`` is one feature, and waves
+        in ``TableSchema.pipeline(..., encoding="auto")``.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a missing cell or an empty text: an error; zeros; zeros and a feature that
-        says so; or `fill_value`.
+        Treatment of a missing cell or an empty text: an error; zeros; zeros and an indicator
+        feature; or `fill_value`.
     fill_value : str, date, datetime or None, default=None
         Public date for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Dates and texts that stand for a missing one, such as "9999-12-31".
+        Dates and texts that mean "missing", such as "9999-12-31".
     weight : float, default=1.0
         Largest norm of the column's features.
     description, source : str, default=""
-        What the column means and where its bounds come from.
+        Meaning of the column, and source of its bounds.
     unknown : {"refuse", "ignore", "indicator"}, default="refuse"
-        What becomes of a cell that is no date: an error that does not quote it; zeros; or zeros
-        and a feature that says so.
+        Treatment of a cell that is no date: an error that does not quote it; zeros; or zeros and an
+        indicator feature.
 
     See Also
     --------
@@ -207,7 +208,7 @@ class DateColumn(FeatureColumn):
         if self._is_bounded and self.ends[0] >= self.ends[1]:
             raise self._fail("last", f"must be after first={self.first}, got {self.last}.")
         if not self._used:
-            raise self._fail("parts", "both bounds lie in one year: take another part.")
+            raise self._fail("parts", "both bounds are in one year: choose another part.")
         _check_codes(self)
         self._check_common()
 
@@ -221,7 +222,7 @@ class DateColumn(FeatureColumn):
         return seconds_of(self.first), seconds_of(self.last)
 
     def spaced(self, count: int) -> list[str]:
-        """Return dates from bound to bound, spaced equally, as texts."""
+        """Return equally spaced dates between the bounds, as texts."""
         seconds = np.linspace(*self.ends, count).astype(np.int64).astype("M8[s]")
         return [str(text) for text in np.datetime_as_string(seconds)]
 
@@ -232,25 +233,25 @@ class DateColumn(FeatureColumn):
         return tuple(part for part in self.parts if not (one_year and part == "year"))
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return date_problem(dtype, self.timezone)
 
     def listed(self) -> tuple[Any, ...]:
-        """Return an empty list, as of numbers."""
+        """Return an empty tuple: dates have no list of values."""
         return ()
 
     def about_strangers(self, found: np.ndarray) -> str:
-        """Return what to ask if no cell is a date; empty if one is."""
+        """Return a warning text if no cell is a date; empty otherwise."""
         if not np.any(found == UNKNOWN_DATE) or np.any(found > UNKNOWN_DATE):
             return ""
-        return "none of the cells is a date, such as 2020-01-31: are they written differently?"
+        return "no cell is a date such as 2020-01-31. Are the dates written differently?"
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
         return [name for piece in self.pieces() for name in piece.feature_names()]
 
     def pieces(self) -> tuple[FeatureColumn, ...]:
-        """Return a column for each part in use, and for each word about cells without a date."""
+        """Return a column for each part in use, and for each indicator."""
         share = self.weight / math.sqrt(len(self._used))
         parts = [self._piece(part, share) for part in self._used]
         flags = [
@@ -276,12 +277,12 @@ class DateColumn(FeatureColumn):
         return NumericColumn(name, **about)
 
     def _flags(self) -> dict[str, int]:
-        """Return the features that say that a cell is missing or no date."""
+        """Return indicator features of missing cells and cells that are no date, with codes."""
         policies = {"missing": (self.missing, NO_DATE), "unknown": (self.unknown, UNKNOWN_DATE)}
         return {word: code for word, (chosen, code) in policies.items() if chosen == "indicator"}
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
-        """Return seconds; the codes of other cells remain only where they are allowed."""
+        """Return seconds; codes of other cells remain only where they are allowed."""
         found = read_dates(cells, self.timezone, self.missing_codes)
         if self.missing == "refuse" and np.any(found == NO_DATE):
             raise self._refuse_missing()
@@ -290,8 +291,8 @@ class DateColumn(FeatureColumn):
                 "unknown",
                 "the policy is 'refuse' and the table has a cell that is no date, or has a time "
                 "zone while the schema names none. Texts are dates if they look like 2020-01-31 or "
-                "2020-01-31 08:30. Choose 'ignore' or 'indicator', turn other texts into dates row "
-                "by row, or give timezone=; the cell is not shown, since it may be private.",
+                "2020-01-31 08:30. Choose 'ignore' or 'indicator', convert other texts to dates "
+                "row by row, or give timezone=. The cell is not shown, since it may be private.",
             )
         if self.missing == "fill":
             found[found == NO_DATE] = seconds_of(self.fill_value)
@@ -307,7 +308,7 @@ class DateColumn(FeatureColumn):
         return np.hstack([piece._features(cells) for piece, cells in pairs])
 
     def _place_in(self, part: str, seconds: np.ndarray, given: np.ndarray) -> np.ndarray:
-        """Return the numbers that a part of dates is, or places in its cycle; of others none."""
+        """Return the number of a part of each date, or its place in its cycle."""
         if part in _CYCLES:
             return np.where(given, calendar_part(seconds, part), MISSING)
         numbers = (seconds - self.ends[0]) / DAY if part == "days" else calendar_part(seconds, part)
@@ -316,36 +317,35 @@ class DateColumn(FeatureColumn):
 
 @dataclass(frozen=True, repr=False)
 class DaysBetweenColumn(NumericColumn):
-    """The days from one date to another, as a number with public bounds; see `days_between`.
+    """The number of days between two dates, with public bounds; see `days_between`.
 
     Parameters
     ----------
     name : str
-        Name of the number, which is no column of the table.
+        Name of the number. It is not a column of the table.
     lower, upper : float or None
-        Public bounds, in days. Differences beyond them, negative ones included, count as the
-        bound.
+        Public bounds in days. Differences beyond them, including negative ones, count as the bound.
     unit, scale, cuts, encoding : object
-        As for a `NumericColumn`.
+        See `NumericColumn`.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a row in which either cell is missing or no date.
+        Treatment of a row in which either cell is missing or no date.
     fill_value : float or None, default=None
         Public number of days for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Dates and texts that stand for a missing date, such as "9999-12-31"; in a schema beside
-        those of the columns of dates themselves.
+        Dates and texts that mean "missing", such as "9999-12-31". A schema adds those of the two
+        columns of dates.
     weight : float, default=1.0
         Largest norm of the column's features.
     description, source : str, default=""
-        What the number means and where its bounds come from.
+        Meaning of the number, and source of its bounds.
     spikes : sequence of float or None, default=None
-        As for a `NumericColumn`.
+        See `NumericColumn`.
     start, end : str
-        Names of the two columns in the table. They may be described beside, as columns of dates or
-        as ignored ones, and need not be.
+        Names of the two columns in the table. They need no description in the schema, but may have
+        one, as columns of dates or as ignored columns.
     timezone : str, default=""
-        Zone whose clocks say when a day begins; see `DateColumn`. A schema fills in that of the two
-        columns of dates, if it describes them. A day on which clocks are changed is one day.
+        Time zone that defines when a day begins; see `DateColumn`. A schema uses that of the two
+        columns of dates if it describes them. A day on which clocks change is one day.
 
     Examples
     --------
@@ -374,14 +374,14 @@ class DaysBetweenColumn(NumericColumn):
         return tuple(DateColumn(name, timezone=self.timezone) for name in (self.start, self.end))
 
     def beside(self, columns: Iterable[Any]) -> DaysBetweenColumn:
-        """Return the column with the time zone and the codes of its dates that others describe."""
+        """Return the column with the time zone and codes that other columns give its dates."""
         dates = [
             c for c in columns if isinstance(c, DateColumn) and c.name in (self.start, self.end)
         ]
         zones = {column.timezone for column in dates if column.timezone}
         if not self.timezone and len(zones) > 1:
             raise self._fail(
-                "timezone", f"give it: {self.start!r} and {self.end!r} have two zones."
+                "timezone", f"must be given: {self.start!r} and {self.end!r} have two zones."
             )
         zone = self.timezone or next(iter(zones), "")
         codes = dict.fromkeys(
@@ -394,7 +394,7 @@ class DaysBetweenColumn(NumericColumn):
             "missing",
             f"the policy is 'refuse' and the table has a row in which {self.start!r} or "
             f"{self.end!r} is missing or no date. Choose 'ignore', 'indicator' or 'fill' with a "
-            "public fill_value, or drop such rows, each by itself.",
+            "public fill_value, or drop such rows by a rule that looks at one row at a time.",
         )
 
     def _read(self, cells: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
@@ -402,7 +402,7 @@ class DaysBetweenColumn(NumericColumn):
         return super()._read(cells if ends is None else self.days(cells, ends))
 
     def days(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Return the days between dates as they are, NaN where one is missing or no date."""
+        """Return the unclipped days between dates, NaN if either cell is missing or no date."""
         both = [read_dates(own, self.timezone, self.missing_codes) for own in (starts, ends)]
         given = np.minimum(*both) > UNKNOWN_DATE
         return np.where(given, (both[1] - both[0]) / DAY, np.nan)
@@ -411,19 +411,19 @@ class DaysBetweenColumn(NumericColumn):
 def days_between(
     start: str, end: str, lower: Any, upper: Any, *, name: str | None = None, **options: Any
 ) -> DaysBetweenColumn:
-    """Return a column of a schema that is the number of days between two columns of dates.
+    """Return a schema column for the number of days between two columns of dates.
 
-    Such as the length of a stay, or the age at admission. Each row is computed by itself, and times
-    of day count as parts of a day.
+    Examples are the length of a stay and the age at admission. Each row is computed by itself.
+    Times of day count as fractions of a day.
 
     Parameters
     ----------
     start, end : str
-        Names of the two columns in the table. They need no description of their own.
+        Names of the two columns in the table. They need no description in the schema.
     lower, upper : float or None
-        Public bounds in days; differences beyond them count as the bound.
+        Public bounds in days. Differences beyond them count as the bound.
     name : str or None, default=None
-        Name of the number. None is "days from <start> to <end>".
+        Name of the number. None means "days from <start> to <end>".
     **options : dict
         Other parameters of `DaysBetweenColumn`, such as ``missing``, ``cuts`` or ``timezone``.
 

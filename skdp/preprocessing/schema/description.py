@@ -1,4 +1,4 @@
-"""A table described column by column: declared, changed, written down, shown."""
+"""Descriptions of tables, column by column, and how they are changed, stored and shown."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _row(tag: str, cells: Iterable[Any]) -> str:
 
 
 def _cells_of(column: Column) -> tuple[Any, ...]:
-    """Return what the table says of a column; fields that a kind does not have are empty."""
+    """Return the entries of a column's row; fields that its kind does not have are empty."""
     encoding = getattr(column, "encoding", "")
     if isinstance(column, NumericColumn):
         encoding = ", ".join([*column.parts, *([] if column.scale == "auto" else [column.scale])])
@@ -159,7 +159,9 @@ class TableDescription(SchemaPart):
         columns = tuple(columns)
         for column in columns:
             if not isinstance(column, Column):
-                raise self._fail("columns", f"must hold columns such as NumericColumn: {column!r}.")
+                raise self._fail(
+                    "columns", f"must contain columns such as NumericColumn, got {column!r}."
+                )
         known = [c.beside(columns) if isinstance(c, DaysBetweenColumn) else c for c in columns]
         self._set("columns", tuple(known))
         if not isinstance(self.label, LabelColumn | NumericLabel | None):
@@ -184,10 +186,10 @@ class TableDescription(SchemaPart):
         for names in found:
             if len(names) < 2 or not set(names) <= set(self.features):
                 raise self._fail(
-                    "interactions", f"needs two or more features in each, got {list(names)!r}."
+                    "interactions", f"must have two or more features each, got {list(names)!r}."
                 )
         if len({frozenset(names) for names in found}) < len(found):
-            raise self._fail("interactions", "names the same columns twice.")
+            raise self._fail("interactions", "contains the same columns twice.")
         self._set("interactions", found)
 
     def _check_names(self) -> None:
@@ -198,7 +200,7 @@ class TableDescription(SchemaPart):
         if twice := _repeated(names):
             raise self._fail("columns", f"these names occur twice: {twice}.")
         if self.label is not None and self.label.name in self.inputs:
-            raise self._fail("label", f"{self.label.name!r} is read for a feature as well.")
+            raise self._fail("label", f"{self.label.name!r} is also read for a feature.")
         if self.unit.column in self.inputs:
             raise self._fail(
                 "unit", f"its column {self.unit.column!r} is a feature; make it an IgnoredColumn."
@@ -206,10 +208,10 @@ class TableDescription(SchemaPart):
         outputs = [name for column in self._features for name in column.feature_names()]
         if twice := _repeated(outputs):
             raise self._fail(
-                "columns", f"two columns give features of one name: {twice}; rename one."
+                "columns", f"two columns give features with the same name: {twice}. Rename one."
             )
 
-    # What it says.
+    # Names and norms.
 
     @property
     def _features(self) -> tuple[FeatureColumn, ...]:
@@ -222,7 +224,7 @@ class TableDescription(SchemaPart):
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the table's columns of which features are made, each once."""
+        """Names of the table columns that features are computed from, each once."""
         return names_read(self._features)
 
     def __getitem__(self, name: str) -> Column:
@@ -238,19 +240,19 @@ class TableDescription(SchemaPart):
 
     @property
     def norm_bound(self) -> float:
-        """Largest norm of a row: the root of the sum of squared weights, 1 an interaction."""
+        """Largest norm of a row: the root of the sum of squared weights and 1 per interaction."""
         return math.hypot(norm_of(self._features), math.sqrt(len(self.interactions)))
 
     @property
     def data_norm(self) -> float:
-        """What to give to a private estimator: `clip_norm`, or `norm_bound` if that is smaller."""
+        """Norm for a private estimator: the smaller of `clip_norm` and `norm_bound`."""
         return self.norm_bound if self.clip_norm is None else min(self.clip_norm, self.norm_bound)
 
     def left_open(self) -> dict[str, tuple[str, ...]]:
-        """Return the fields that a draft leaves to be filled in, by the name of the column."""
+        """Return the fields that are still to be filled in, by the name of the column."""
         return {part.name: part.left_open() for part in self._parts if part.left_open()}
 
-    # Others made of it.
+    # Derived schemas.
 
     def replace(self, *columns: Column, **fields: Any) -> Self:
         """Return a schema with some columns replaced by name, or other fields changed.
@@ -258,7 +260,7 @@ class TableDescription(SchemaPart):
         Parameters
         ----------
         *columns : Column
-            Columns to put in the place of those of the same name.
+            Columns that replace those with the same name.
         **fields : dict
             Other fields, such as ``label`` or ``clip_norm``.
 
@@ -276,12 +278,12 @@ class TableDescription(SchemaPart):
     def select(self, names: Iterable[str]) -> Self:
         """Return a schema that uses only some columns as features and ignores the others.
 
-        Choose by public knowledge: a choice that looks at the rows is a release.
+        Choose columns by public knowledge. A choice that depends on the rows is a release.
 
         Parameters
         ----------
         names : iterable of str
-            Columns to keep.
+            Columns to use.
 
         Examples
         --------
@@ -303,16 +305,16 @@ class TableDescription(SchemaPart):
         return dataclasses.replace(self, columns=tuple(columns.values()), interactions=interactions)
 
     def with_weights(self, **weights: float) -> Self:
-        """Return a schema with other weights, by column or by kind, and so of another `data_norm`.
+        """Return a schema with other weights by column or kind, which changes `data_norm`.
 
-        A column's weight is the share of the row norm that it may take: ``numeric=2.0`` doubles
-        the features of all numeric columns beside the others.
+        The weight of a column is the norm that its features may have: ``numeric=2.0`` doubles the
+        features of all numeric columns relative to the others.
 
         Parameters
         ----------
         **weights : float
             Weights by column name or by kind: numeric, categorical, ordinal, boolean, date,
-            days_between. A column's own name comes first.
+            days_between. A column name takes precedence over a kind.
 
         Examples
         --------
@@ -333,13 +335,13 @@ class TableDescription(SchemaPart):
         )
 
     def with_encoding(self, encoding: SchemaEncoding = "auto") -> Self:
-        """Return a schema of the same `data_norm` whose numbers are encoded by a rule.
+        """Return a schema with the same `data_norm` and another encoding of numbers.
 
         Parameters
         ----------
         encoding : {"auto", "declared"}, default="auto"
-            ``"auto"`` gives waves to columns of numbers, and to the days of dates, with bounds and
-            ``encoding="auto"``; ``"declared"`` changes nothing.
+            ``"auto"`` encodes numeric columns with bounds and ``encoding="auto"`` as waves, and
+            likewise the days of dates. ``"declared"`` changes nothing.
         """
         if encoding not in ("auto", "declared"):
             raise ValueError(f"encoding must be 'auto' or 'declared', got {encoding!r}.")
@@ -356,7 +358,7 @@ class TableDescription(SchemaPart):
     # As plain values, and in files.
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as plain values; `from_dict` gives an equal schema back."""
+        """Return the schema as plain values; `from_dict` returns an equal schema."""
         return files.schema_to_dict(self)
 
     @classmethod
@@ -366,7 +368,7 @@ class TableDescription(SchemaPart):
         Raises
         ------
         SchemaError
-            If a field is unknown, missing or wrong; the message names column, field and remedy.
+            If a field is unknown, missing or wrong. The message names column, field and remedy.
         """
         schema: Self = files.schema_from_dict(cls, tree)
         return schema
@@ -398,7 +400,7 @@ class TableDescription(SchemaPart):
         return cls.from_dict(files.parse_yaml(text))
 
     def save(self, path: Any) -> None:
-        """Write the schema to a file, as YAML if its name ends in .yaml or .yml, else as JSON."""
+        """Write the schema to a file, as YAML if the name ends in .yaml or .yml, else as JSON."""
         files.write_file(self, path)
 
     @classmethod

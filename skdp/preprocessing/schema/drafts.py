@@ -1,4 +1,4 @@
-"""Schemas from bounds or from the names of a table, and rows made up from a schema: public all."""
+"""Schemas from bounds or from the columns of a table, and random rows of a schema; all public."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def fields_from_bounds(
     _refuse_no_column(label, list(bounds))
     columns = [_column_of(key, given, missing) for key, given in bounds.items() if key != label]
     if label is not None and isinstance(bounds[label], Set):
-        raise ValueError(f"label {label!r}: give classes as a list: a set has no order.")
+        raise ValueError(f"label {label!r}: give classes as a list; a set has no order.")
     found = None if label is None else _label_of(label, bounds[label])
     return {"columns": tuple(columns), "label": found}
 
 
 def _label_of(name: str, given: Any) -> LabelColumn | NumericLabel:
-    """Return the label: a tuple of two numbers is bounds, as for columns."""
+    """Return the label; a tuple of two numbers means bounds, as for columns."""
     label: LabelColumn | NumericLabel
     if isinstance(given, tuple) and len(given) == 2 and not any(isinstance(v, str) for v in given):
         label = NumericLabel(name, *given)
@@ -71,7 +71,7 @@ def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
         return column
     if not isinstance(given, Iterable) or isinstance(given, str | tuple | Set | Mapping):
         raise ValueError(
-            f"column {name!r}: needs (lower, upper), public bounds, or the list of all its values, "
+            f"column {name!r}: must be public bounds (lower, upper), the list of all its values, "
             f"or a column such as days_between(...); got {given!r}."
         )
     values = tuple(given)
@@ -80,7 +80,7 @@ def _column_of(name: str, given: Any, missing: ListedMissing) -> Column:
 
 
 def fields_of_draft(table: Any, dtypes: Any, label: str | None) -> dict[str, Any]:
-    """Return columns and label, left open, of a frame, a mapping to kinds, or names and types."""
+    """Return open columns and label, from a frame, a mapping to kinds, or names and types."""
     columns = _draft_columns(table if dtypes is None else _typed(table, dtypes))
     _refuse_no_column(label, [column.name for column in columns])
     numeric = isinstance(table, Mapping) and table.get(label) == NumericLabel.kind
@@ -89,21 +89,22 @@ def fields_of_draft(table: Any, dtypes: Any, label: str | None) -> dict[str, Any
 
 
 def _draft_columns(table: Any) -> list[Column]:
-    """Return columns with names and kinds, of a frame, mapping or list of (name, type)."""
+    """Return columns with names and kinds, from a frame, mapping or list of (name, type)."""
     kinds: list[tuple[str, Any]]
     if isinstance(table, Mapping):
         kinds = list(table.items())
         if not all(isinstance(kind, str) for kind in table.values()):
             raise TypeError(
-                "a mapping gives a kind for each name; make a pandas or polars frame of columns."
+                "a mapping must give a kind for each name. Pass columns as a pandas or polars "
+                "frame."
             )
     else:
         if isinstance(table, list) and any(isinstance(entry, str) for entry in table):
-            raise TypeError("names alone need dtypes=, a list of their types.")
+            raise TypeError("a list of names needs dtypes=, a list of their types.")
         if isinstance(table, list) and not all(
             isinstance(entry, tuple) and len(entry) == 2 for entry in table
         ):
-            raise TypeError("a list of rows has no names; give names, and dtypes=.")
+            raise TypeError("a list of rows has no names. Give names and dtypes=.")
         types = table if isinstance(table, list) else column_types(table)
         return [_draft_column(name, dtype) for name, dtype in types]
     known = [kind for kind in KINDS if kind != DaysBetweenColumn.kind]
@@ -114,7 +115,7 @@ def _draft_columns(table: Any) -> list[Column]:
 
 
 def _draft_column(name: str, dtype: Any) -> Column:
-    """Return an open column of the kind that a type tells, in the time zone of the type."""
+    """Return an open column of the kind that fits a type, in the time zone of the type."""
     if holds_dates(dtype):
         timed = not re.match("date(?:32|64|$)", str(dtype).lower())
         return DateColumn(name, parts=PARTS if timed else PARTS_OF_DAYS, timezone=zone_of(dtype))
@@ -124,10 +125,12 @@ def _draft_column(name: str, dtype: Any) -> Column:
 
 def _typed(names: Any, dtypes: Any) -> list[tuple[str, Any]]:
     if isinstance(names, str | Mapping) or hasattr(names, "dtypes") or isinstance(dtypes, Mapping):
-        raise TypeError("dtypes is a list that goes with a list of names; a table needs none.")
+        raise TypeError("dtypes must be a list for a list of names; a table needs none.")
     pairs = list(names), list(dtypes)
     if len(pairs[0]) != len(pairs[1]):
-        raise ValueError(f"dtypes: needs one type a name, {len(pairs[0])}; got {len(pairs[1])}.")
+        raise ValueError(
+            f"dtypes: must have {len(pairs[0])} types, one per name; got {len(pairs[1])}."
+        )
     return list(zip(*pairs, strict=True))
 
 
@@ -137,7 +140,7 @@ def _refuse_no_column(label: str | None, names: list[str]) -> None:
 
 
 def sample_rows(schema: Any, n: int, marginals: Any, random_state: Any) -> Any:
-    """Return a frame of rows that the description allows; None for marginals is uniform."""
+    """Return a frame of rows that the description allows; marginals of None are uniform."""
     n = check_integer("n", n, at_least=1)
     given = dict(marginals or {})
     refuse_unknown("marginals", given, schema.features)
@@ -148,7 +151,7 @@ def sample_rows(schema: Any, n: int, marginals: Any, random_state: Any) -> Any:
         cells = _draw(column, given.get(column.name), n, rng)
         if not _is_difference(column):
             drawn[column.name] = cells
-        elif column.end not in ends:  # at which another difference may end
+        elif column.end not in ends:  # another difference may have the same end
             starts = drawn.setdefault(column.start, np.full(n, "2000-01-01", "M8[s]"))
             drawn[column.end] = starts + (cells * DAY).astype("m8[s]")
             ends.append(column.end)
@@ -160,7 +163,7 @@ def _is_difference(column: Any) -> bool:
 
 
 def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> Any:
-    """Draw cells of one column; None for a marginal is uniform."""
+    """Draw cells of one column; a marginal of None is uniform."""
     column.refuse_open()
     try:
         if isinstance(column, NumericColumn):
@@ -173,14 +176,14 @@ def _draw(column: FeatureColumn, marginal: Any, n: int, rng: Any) -> Any:
         listed = list(column.listed() or ())
         return [listed[place] for place in rng.choice(len(listed), n, p=marginal)]
     except (TypeError, ValueError) as error:
-        raise column._fail("marginals", f"give what fits the column. {error}") from error
+        raise column._fail("marginals", f"does not fit the column. {error}") from error
 
 
 def _draw_between(bounds: Any, marginal: Any, n: int, rng: Any) -> np.ndarray:
-    """Draw numbers between edges that are equally likely; None for these is bounds alone."""
+    """Draw numbers between equally likely edges; None uses only the bounds."""
     edges = np.asarray(bounds if marginal is None else marginal, float)
     inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
     if not (inside and bounds[0] <= edges[0] and edges[-1] <= bounds[1]):
-        raise ValueError("edges must be two or more within the bounds that do not fall.")
+        raise ValueError("give two or more edges within the bounds, in increasing order.")
     place = rng.randint(edges.size - 1, size=n)
     return np.asarray(edges[place] + rng.uniform(size=n) * np.diff(edges)[place])

@@ -1,4 +1,4 @@
-"""The transformers behind a schema: public descriptions in, bounded features out."""
+"""The transformers of a schema, from public descriptions to bounded features."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ from skdp.tables.row_sources import BlockTable, source_of
 
 
 class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
-    """Encode columns by their public descriptions; nothing is learned from rows.
+    """Encode columns by their public descriptions.
 
-    `TableSchema.preprocessor` makes these. A row's features have norm at most
-    ``sqrt(sum of the squared weights)``, whatever the cells hold: missing, infinite or unknown.
+    Nothing is learned from rows. `TableSchema.preprocessor` creates these transformers. The
+    features of a row have norm at most ``sqrt(sum of the squared weights)`` for any cells,
+    including missing, infinite and unknown ones.
 
     Parameters
     ----------
     columns : sequence of columns
-        One description for each column of the table, in its order; a `DaysBetweenColumn` describes
-        two. A column that several descriptions read stands where the first of them names it.
+        Descriptions of the columns of the table, in its order; a `DaysBetweenColumn` describes two
+        columns. A column that several descriptions read has the place of the first of them.
     product : bool, default=False
-        Make one block of the columns: the products of their features, in which numbers are coarse
-        cells. Its rows have norm at most 1.
+        Whether to return one block with the products of the columns' features. Numbers then become
+        coarse cells, and rows have norm at most 1.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if the table had any.
+        Names of the columns, if the table has names.
 
     Examples
     --------
@@ -75,15 +76,15 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that a table, a frame or array-like, has the described columns; no cell is used.
+        """Check that a frame or array-like has the described columns; no cell is used.
 
         Raises
         ------
         ValueError
-            If columns or their types do not match their descriptions, or a description is
+            If columns or their types do not match their descriptions, or if a description is
             incomplete.
         TypeError
-            If the table is sparse, masked, lazy or an array of records.
+            If the table is sparse, masked, lazy or a record array.
         """
         refuse_container(X)
         if isinstance(X, BlockTable):
@@ -93,13 +94,13 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         names = names_read(columns)
         if self.n_features_in_ != len(names):
             raise SchemaError(
-                f"columns describes {len(names)} columns, X has {self.n_features_in_}: give one "
-                "description for each, in their order."
+                f"columns describes {len(names)} columns, but X has {self.n_features_in_}. Give "
+                "one description for each, in their order."
             )
         found = getattr(self, "feature_names_in_", names)
         if list(found) != names:
             raise SchemaError(
-                f"columns describes {names}, X has {list(found)}: give them in the same order."
+                f"columns describes {names}, but X has {list(found)}. Use the same order."
             )
         if self.product and len(columns) < 2:
             raise SchemaError("product=True needs two or more columns.")
@@ -113,7 +114,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def transform(self, X: Any) -> np.ndarray:
-        """Encode rows, each by itself.
+        """Encode each row by itself.
 
         Parameters
         ----------
@@ -128,14 +129,14 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column's type does not fit its description, or its policy refuses a cell; the
-            message names the column only.
+            If a column's type does not fit its description, or if its policy refuses a cell. The
+            message names only the column.
 
         Warns
         -----
         UserWarning
-            If no cell of a column is on its public list, or a date. `fit_transform` is silent
-            about it.
+            If no cell of a column is on its public list, or a date. `fit_transform` does not warn
+            of this.
         """
         check_is_fitted(self)
         refuse_container(X)
@@ -145,7 +146,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
     @as_rows_are_read
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and encode the same rows without a warning that would tell about them."""
+        """Fit and encode the same rows, without warnings that would reveal something about them."""
         return self.fit(X)._encode(X, predicting=False)
 
     def _encode(self, X: Any, *, predicting: bool) -> Any:
@@ -157,7 +158,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         return note_bound(rows, self.data_norm_)
 
     def _encode_block(self, X: Any, predicting: bool = False) -> np.ndarray:
-        """Encode rows in memory, which have been compared with the columns."""
+        """Encode rows in memory that have been compared with the columns."""
         blocks = []
         cells = dict(zip(names_read(self._columns), column_arrays(X), strict=True))
         for column in self._columns:
@@ -170,7 +171,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         return np.hstack(blocks) if blocks else np.zeros((len(X), 0))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the output features, which come from the descriptions alone."""
+        """Return the names of the output features, which depend only on the descriptions."""
         columns = getattr(self, "_columns", self.columns)
         if getattr(self, "_product", self.product):
             return np.array(Interaction(tuple(columns)).feature_names(), dtype=object)
@@ -178,7 +179,7 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def _meaning_after(self, before: Any) -> Meaning | None:
-        """Return what its features mean, which are not read off other features."""
+        """Return the meaning of its features, which are not computed from other features."""
         columns = tuple(self.columns)
         pieces = tuple((piece,) for column in columns for piece in column.pieces())
         return Meaning((columns,) if self.product else pieces) if before is None else None
@@ -193,6 +194,6 @@ class SchemaEncoder(PlainParameters, TransformerMixin, BaseEstimator):
 
 
 def _with_types(columns: Sequence[FeatureColumn], X: Any) -> list[tuple[Any, Any]]:
-    """Return what each column of a table is to be with its type, for each that reads it."""
+    """Return pairs of a column's description and its type, for each description that reads it."""
     types = dict(zip(names_read(columns), column_dtypes(X), strict=True))
     return [(part, types[part.name]) for column in columns for part in column.sources()]

@@ -83,7 +83,7 @@ def _fields_from_dict(cls: type[Any], tree: Any) -> dict[str, Any]:
 def _column_from_dict(entry: Any, place: int) -> Column:
     """Return the column that a dictionary describes."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-        raise SchemaError(f"columns[{place}]: name: every column needs one, as text.")
+        raise SchemaError(f"columns[{place}]: name: every column needs a name, as text.")
     where = f"column {entry['name']!r}"
     kind = entry.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -100,7 +100,7 @@ def _label_from_dict(entry: Any) -> Any:
     kinds: dict[Any, type[Any]] = {None: LabelColumn, NumericLabel.kind: NumericLabel}
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if isinstance(kind, list | dict) or kind not in kinds:
-        raise SchemaError(f"label: kind: is 'numeric', or left out for classes; got {kind!r}.")
+        raise SchemaError(f"label: kind: must be 'numeric', or left out for classes; got {kind!r}.")
     if kind is not None:
         entry = {key: value for key, value in entry.items() if key != "kind"}
     return _part_from_dict(kinds[kind], entry, "label")
@@ -114,7 +114,7 @@ def _part_from_dict(cls: type[Any], entry: Any, where: str) -> Any:
     refuse_unknown(where, entry, [field.name for field in fields])
     for field in fields:
         if field.default is dataclasses.MISSING and field.name not in entry:
-            raise SchemaError(f"{where}: {field.name}: is needed.")
+            raise SchemaError(f"{where}: {field.name}: is required.")
     return cls(**entry)
 
 
@@ -123,13 +123,15 @@ def refuse_unknown(where: str, entry: Mapping[Any, Any], known: list[str]) -> No
     for key in entry:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
-            meant = f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."
-            raise SchemaError(f"{where}: {key}: is no field of it.{meant}")
+            meant = (
+                f" Did you mean {close[0]!r}?" if close else f" Known fields: {', '.join(known)}."
+            )
+            raise SchemaError(f"{where}: {key}: is an unknown field.{meant}")
 
 
 @contextmanager
 def _in_words_of_schemas(problem: str, *others: type[Exception]) -> Iterator[None]:
-    """Turn what goes wrong with a schema of whatever form into a SchemaError."""
+    """Convert errors of a schema in any format to a SchemaError."""
     faults: tuple[type[Exception], ...] = (ValueError, OverflowError, *others)
     try:
         yield
@@ -218,13 +220,13 @@ def _import_yaml() -> Any:
         import yaml
     except ImportError as error:
         raise ImportError(
-            "Schemas in YAML need PyYAML: pip install 'skdp[schema]'. JSON needs nothing."
+            "Schemas in YAML need PyYAML: pip install 'skdp[schema]'. JSON needs no package."
         ) from error
     return yaml
 
 
 def write_file(schema: Any, path: Any) -> None:
-    """Write a schema to a file, as YAML if its name says so, else as JSON."""
+    """Write a schema to a file, as YAML if its name ends so, else as JSON."""
     text = schema.to_yaml() if _is_yaml(path) else schema.to_json()
     Path(path).write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Tables and schemas: types compared, columns read, tables split; a cell by itself."""
+"""Tables and schemas: comparing types, reading columns, splitting tables; each cell by itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from skdp.tables.places import Read, divide, split_columns
 from skdp.tables.row_sources import BlockTable
 from skdp.tables.units import HoldoutRule
 
-# Options of pandas.read_csv that say where cells begin and end, and nothing of what they mean.
+# Options of pandas.read_csv about where cells begin and end, not about their meaning.
 _LAYOUT = (
     *("sep", "delimiter", "lineterminator", "quotechar", "quoting", "doublequote", "escapechar"),
     *("header", "names", "usecols", "skiprows", "nrows", "comment", "skip_blank_lines"),
@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def refuse_container(X: Any, column: bool = False) -> None:
-    """Refuse what is no table, or no column, of cells that can be told apart, by its type alone."""
+    """Refuse unsupported tables and columns by their type."""
     shape = getattr(X, "shape", None)
     rows = X if isinstance(X, list | tuple) and not column else ()
     flat = isinstance(shape, tuple) and len(shape) != 2 and not column
@@ -62,18 +62,18 @@ def refuse_container(X: Any, column: bool = False) -> None:
     for kind, found in kinds.items():
         if found:
             raise TypeError(
-                f"a schema describes frames, dense arrays and lists; the table is {kind}."
+                f"a schema works on frames, dense arrays and lists; the table is {kind}."
             )
 
 
 def _length_of_row(row: Any) -> int:
-    """Return how many cells a row of a list has; -1 if it is none."""
+    """Return the number of cells in a row of a list; -1 if it is no row."""
     rows = isinstance(row, list | tuple | np.ndarray) and getattr(row, "ndim", 1) > 0
     return len(row) if rows else -1
 
 
 def rows_as_array(rows: Any) -> np.ndarray:
-    """Return a list of rows of one length as an array of objects, in which a cell is anything."""
+    """Return a list of rows of equal length as an array of objects."""
     array = np.empty((len(rows), len(rows[0])), dtype=object)
     for i, row in enumerate(rows):
         for j, cell in enumerate(row):
@@ -82,7 +82,7 @@ def rows_as_array(rows: Any) -> np.ndarray:
 
 
 def column_dtypes(X: Any) -> list[Any]:
-    """Return the types of the columns of a table; no cell is looked at."""
+    """Return the types of the columns of a table; no cell is read."""
     if hasattr(X, "dtypes"):
         return list(X.dtypes)
     if hasattr(X, "shape"):
@@ -91,7 +91,7 @@ def column_dtypes(X: Any) -> list[Any]:
 
 
 def column_arrays(X: Any) -> list[np.ndarray]:
-    """Return the columns of a table, each as an array whose cells do not depend on each other."""
+    """Return the columns of a table as arrays of independent cells."""
     if hasattr(X, "iloc"):
         return [series_cells(X.iloc[:, j]) for j in range(X.shape[1])]
     if hasattr(X, "get_columns"):
@@ -102,9 +102,9 @@ def column_arrays(X: Any) -> list[np.ndarray]:
 
 
 def series_cells(series: Any) -> np.ndarray:
-    """Return one column of a frame as an array whose cells do not depend on each other.
+    """Return one column of a frame as an array of independent cells.
 
-    Of objects where a missing cell would change the type of the others.
+    It has objects if a missing cell would change the type of the others.
     """
     if holds_dates(series.dtype) and (dates := _date_cells(series)) is not None:
         return mark_instants(dates) if zone_of(series.dtype) else dates
@@ -121,9 +121,9 @@ def series_cells(series: Any) -> np.ndarray:
 
 
 def _date_cells(series: Any) -> np.ndarray | None:
-    """Return dates of a frame as numpy's, in UTC if their type has a time zone; None of others.
+    """Return dates of a frame as numpy's, in UTC if their type has a time zone; None otherwise.
 
-    As Python's objects they would end with the year 9999, by an error.
+    Python's objects would raise for dates after the year 9999.
     """
     if not hasattr(series, "iloc"):
         return np.asarray(series.to_numpy())
@@ -135,7 +135,7 @@ def _date_cells(series: Any) -> np.ndarray | None:
 
 
 def as_objects(cells: Iterable[Any]) -> np.ndarray:
-    """Return cells as an array of objects, also where they are sequences."""
+    """Return cells as an array of objects, even if they are sequences."""
     return np.fromiter(cells, dtype=object)
 
 
@@ -145,14 +145,14 @@ def column_types(frame: Any) -> list[tuple[str, Any]]:
     if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
         raise TypeError(
             f"need a pandas or polars frame with named columns, got {type(frame).__name__}. "
-            "An array whose columns are the schema's features, in their order, is not split: give "
-            "it to schema.pipeline(estimator, positions=True)."
+            "An array with the schema's features in their order needs no split: pass it to "
+            "schema.pipeline(estimator, positions=True)."
         )
     return list(zip(list(frame.columns), list(frame.dtypes), strict=True))
 
 
 def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
-    """Compare a frame with a schema; no cell is looked at."""
+    """Compare a frame with a schema; no cell is read."""
     types = column_types(frame)
     names = Counter(name for name, _ in types)
     parts = described_cells(schema)
@@ -160,7 +160,7 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
     problems = [f"column {name!r} is missing." for name in needed if name not in names]
     if len(types) == 1 < len(needed) == len(problems):
         problems.append(
-            "the table has a single column: name what stands between the cells of its file, "
+            "the table has a single column. Give the separator of its file, such as "
             "read_csv(path, sep=';')."
         )
     known = {schema.unit.column, *(part.name for part in parts)}
@@ -179,20 +179,20 @@ def check_frame(schema: Any, frame: Any, *, label: bool) -> None:
 
 
 def described_cells(schema: Any) -> list[Any]:
-    """Return what a schema says of the cells of a table's columns, several of some."""
+    """Return a schema's descriptions of table columns; a column may have several."""
     return [own for part in schema._parts for own in part.sources()]
 
 
 def wanted_names(schema: Any) -> set[str]:
-    """Return the names of the columns of a table that a schema mentions."""
+    """Return the names of the table columns that a schema mentions."""
     unit = schema.unit.column
     return {part.name for part in described_cells(schema)} | ({unit} if unit else set())
 
 
 def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
-    """Return the columns of features of a table, its labels, and ids of units where wanted."""
+    """Return the feature columns of a table, its labels, and ids of units if requested."""
     if schema.label is None:
-        raise schema._fail("label", "is not described, so that there is nothing to split off.")
+        raise schema._fail("label", "is not described; there is nothing to split off.")
     check_frame(schema, frame, label=True)
     if groups and schema.unit.column not in list(frame.columns):
         raise schema._fail(
@@ -207,9 +207,9 @@ def split_frame(schema: Any, frame: Any, *, groups: bool) -> tuple[Any, ...]:
 
 
 def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple[Any, Any, Any]:
-    """Return features, labels and ids: those that are not given from columns that a schema names.
+    """Return features, labels and ids; those not given come from columns that a schema names.
 
-    Whatever has no such columns stays as it is.
+    Tables without such columns are unchanged.
     """
     if schema is None:
         return X, y, groups
@@ -218,7 +218,7 @@ def split_table(schema: Any, X: Any, y: Any = None, groups: Any = None) -> tuple
         by_unit = groups is None and schema.unit.column is not None
         X, y, *ids = split_frame(schema, X, groups=by_unit)
         return X, y, ids[0] if by_unit else groups
-    # Ids are taken of whatever table has them; one without all features is refused later.
+    # Ids are taken from any table that has them; one without all features is refused later.
     kept = [name for name in names if name in schema.inputs]
     kept = schema.inputs if len(kept) == len(schema.inputs) else names
     if groups is None and names and schema.unit.column in names:
@@ -236,7 +236,7 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
     if unit.column is None and unit.max_rows > 1:
         raise schema._fail(
             "unit",
-            f"one {unit.name} may have {unit.max_rows} rows, which are not to be divided: name the "
+            f"one {unit.name} may have {unit.max_rows} rows, which must stay together. Name the "
             "column of ids in PrivacyUnit(column=...).",
         )
     if unit.column is None:
@@ -247,27 +247,27 @@ def split_holdout(schema: Any, table: Any, share: float, seed: int) -> tuple[Any
 
 
 def refuse_no_label(schema: Any, table: Any) -> None:
-    """Refuse a table of named columns without that of the label, which was not given either."""
+    """Refuse a table with named columns if its label is neither given nor in the table."""
     named = hasattr(type(table), "columns") or _names(table)
     if schema is not None and schema.label is not None and named:
         check_frame(schema, table, label=True)
 
 
 def _names(table: Any) -> list[Any]:
-    """Return the names of a table's columns; none of what is no table of named columns."""
-    if hasattr(type(table), "collect"):  # a lazy one would be asked for them
+    """Return the names of a table's columns; empty if it has none."""
+    if hasattr(type(table), "collect"):  # reading the names of a lazy one may compute it
         return []
     return list(table.columns) if hasattr(table, "columns") and hasattr(table, "dtypes") else []
 
 
 def warn_without_ids(schema: Any) -> None:
-    """Warn of a use of rows without ids where a unit may have several."""
+    """Warn if rows are used without ids although a unit may have several."""
     if schema is not None:
         schema.unit.warn_of_rows(frames_to_the_user() + 1, without_ids=True)
 
 
 def _column_of_ids(schema: Any, table: Any) -> tuple[str, Read]:
-    """Return the name of the unit's column of a table, and what reads it."""
+    """Return the name of the unit's column of a table, and its reader."""
     name = schema.unit.column
     if list(table.columns).count(name) > 1:
         raise schema._fail("unit", f"its column {name!r} occurs more than once in the table.")
@@ -279,7 +279,7 @@ def _reader_of_ids(table: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _shared_texts(cells: np.ndarray) -> np.ndarray:
-    """Return cells of a block with equal texts once: ids have many rows each, often in a row."""
+    """Return cells of a block, with equal texts stored once: ids repeat in many rows."""
     if cells.dtype != object:
         return cells
     known: dict[str, str] = {}
@@ -294,8 +294,8 @@ def read_csv(schema: Any, path: Any, options: dict[str, Any]) -> Any:
     """Return a file as a pandas frame, each cell read by the description of its column."""
     if refused := [name for name in options if name not in _LAYOUT]:
         raise TypeError(
-            f"read_csv does not take {', '.join(refused)}: cells are read as text, and then by "
-            f"the schema. It takes {', '.join(_LAYOUT)}."
+            f"read_csv does not accept {', '.join(refused)}: cells are read as text, and then by "
+            f"the schema. It accepts {', '.join(_LAYOUT)}."
         )
     pandas = import_pandas()
     if schema.others == "ignore":
@@ -309,7 +309,7 @@ def read_csv(schema: Any, path: Any, options: dict[str, Any]) -> Any:
 
 
 def read_parquet(schema: Any, path: Any, options: dict[str, Any]) -> Any:
-    """Return a file as a pandas frame in the types of pyarrow."""
+    """Return a file as a pandas frame with types of pyarrow."""
     pandas = import_pandas()
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow: pip install 'skdp[parquet]'.")
@@ -323,7 +323,7 @@ def read_parquet(schema: Any, path: Any, options: dict[str, Any]) -> Any:
 
 
 def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
-    """Return the cells that texts of a file stand for by a description, each by itself."""
+    """Return cells from texts of a file by their description, each by itself."""
     found = np.array(texts, dtype=object)
     if isinstance(part, NumericColumn | NumericLabel):
         return as_numbers(found, ())
@@ -346,7 +346,7 @@ def _cells_of_texts(part: Any, texts: list[str]) -> np.ndarray:
 
 
 def _exact_number(text: str) -> Any:
-    """Return a text as the number that it spells, itself if it spells none, None if it is empty."""
+    """Return the number that a text spells; otherwise the text, or None if it is empty."""
     if spelled := _NUMBER.fullmatch(text):
         with contextlib.suppress(ValueError):  # Python reads no integer of more than 4300 digits
             return float(text) if spelled[1] or spelled[2] else int(text)

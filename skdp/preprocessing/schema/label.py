@@ -1,4 +1,4 @@
-"""What a table is to predict, a class or a number, and its unit of privacy."""
+"""The column to predict, a class or a number, and the unit of privacy."""
 
 from __future__ import annotations
 
@@ -46,34 +46,37 @@ class _Label(CellPart, ABC):
         Raises
         ------
         ValueError
-            If the array's type cannot hold these, or a cell is missing, not listed or no number;
-            the message does not quote it.
+            If the array's type cannot hold classes or numbers, or if a cell is missing, not listed
+            or no number. The message does not quote the cell.
         """
         self._admit(cells)
         return self._read(cells)
 
     @abstractmethod
     def _read(self, cells: np.ndarray) -> np.ndarray:
-        """Return what cells of a type that fits stand for."""
+        """Return the labels of cells with a suitable type."""
 
 
 @dataclass(frozen=True, repr=False)
 class LabelColumn(_Label):
-    """The column to predict, with its public classes; cells are read like a `CategoricalColumn`'s.
+    """The column to predict, with its public classes.
+
+    Cells are read like those of a `CategoricalColumn`.
 
     Parameters
     ----------
     name : str
         Name in the table.
     classes : sequence of str, number or bool, or None, default=None
-        All classes, whether they occur in the table or not. None leaves them to be filled in.
+        All classes, including those that do not occur in the table. None leaves them open.
     values : sequence of sequences or None, default=None
-        For each class, the cells that stand for it, where these are not the class itself:
-        ``classes=[0, 1], values=[[0], [1, 2, 3, 4]]`` makes ill of every degree of illness.
+        Cells that belong to each class, if they differ from the class. For example, ``classes=[0,
+        1], values=[[0], [1, 2, 3, 4]]`` merges all degrees of an illness. None means that cells
+        hold the classes.
     description, source : str, default=""
-        What the label means and where its classes come from.
+        Meaning of the label, and source of its classes.
     prevalence : dict or None, default=None
-        Public share of each class, as ``{label: share}``: what `TableSchema.pipeline` hands to
+        Public share of each class, as ``{label: share}``. `TableSchema.pipeline` passes it to
         ``prevalence=`` of private classifiers, for ``class_weight="balanced"``.
 
     Examples
@@ -97,7 +100,7 @@ class LabelColumn(_Label):
         if self.classes is None:
             for name in ("values", "prevalence"):
                 if getattr(self, name) is not None:
-                    raise self._fail(name, "goes with classes; give those too.")
+                    raise self._fail(name, "needs classes; give them as well.")
             return
         self._set("classes", self._plain_values("classes", self.classes))
         kinds = {isinstance(label, str) for label in self.classes}
@@ -110,13 +113,13 @@ class LabelColumn(_Label):
         if self.values is not None:
             self._set("values", tuple(self._plain_values("values", v) for v in self.values))
             if len(self.values) != len(self.classes):
-                raise self._fail("values", "needs one list for each class.")
+                raise self._fail("values", "must contain one list for each class.")
             self._plain_values("values", [cell for cells in self.values for cell in cells])
         if self.prevalence is not None:
             self._set("prevalence", self._shares(self.classes, self.prevalence))
 
     def _shares(self, classes: Sequence[Any], given: Any) -> dict[Any, float]:
-        """Return the share of each class; in JSON their names are texts."""
+        """Return the share of each class; JSON stores their names as texts."""
         named = {str(label): label for label in classes} | {label: label for label in classes}
         shares = {}
         if isinstance(given, Mapping):
@@ -135,7 +138,7 @@ class LabelColumn(_Label):
         return tuple(cell for cells in self._cells() for cell in cells)
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return listing_problem(dtype, self.listed())
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -145,7 +148,7 @@ class LabelColumn(_Label):
             raise self._fail(
                 "classes",
                 "the table has a label that is missing or not listed. List every class that can "
-                "occur, in the type of the table; the value is not shown, since it may be private.",
+                "occur, in the type of the table. The value is not shown, since it may be private.",
             )
         return np.array(self.classes)[found]
 
@@ -164,12 +167,13 @@ class NumericLabel(_Label):
     name : str
         Name in the table.
     lower, upper : float or None, default=None
-        Public bounds, in the label's unit: from a protocol or a law, never the smallest and largest
-        value of the table. Values beyond them count as the bound. None leaves them to be filled in.
+        Public bounds in the label's unit, from a protocol or a law. Never use the smallest and
+        largest value of the table. Values beyond the bounds count as the bound. None leaves them
+        open.
     unit : str, default=""
         Unit of the numbers and bounds.
     description, source : str, default=""
-        What the label means and where its bounds come from.
+        Meaning of the label, and source of its bounds.
 
     Examples
     --------
@@ -193,16 +197,18 @@ class NumericLabel(_Label):
         self._check_numbers(*self.needed)
         if self.lower is not None and self.upper is not None:
             if not math.isfinite(self.upper - self.lower):
-                raise self._fail("upper", "is too far from lower for floats to tell how far.")
+                raise self._fail(
+                    "upper", "is too far from lower: the difference exceeds all floats."
+                )
             if not self.lower < self.upper:
                 raise self._fail("upper", f"must exceed lower={self.lower:g}, got {self.upper:g}.")
 
     def listed(self) -> tuple[Any, ...]:
-        """Return an empty list, as of numbers."""
+        """Return an empty tuple: numbers have no list of values."""
         return ()
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return number_problem(dtype)
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -210,29 +216,31 @@ class NumericLabel(_Label):
         if np.isnan(found).any():
             raise self._fail(
                 "cells",
-                "the table has a label that is missing or no number. Drop such rows, each by "
-                "itself; the value is not shown, since it may be private.",
+                "the table has a label that is missing or no number. Drop such rows by a rule that "
+                "looks at one row at a time. The value is not shown, since it may be private.",
             )
         return np.clip(found, self.lower, self.upper)
 
 
 @dataclass(frozen=True, repr=False)
 class PrivacyUnit(SchemaPart):
-    """Whom the guarantee is to protect.
+    """The unit that the guarantee protects.
 
     Parameters
     ----------
     name : str, default="row"
-        What one unit is: a person, a visit, a household.
+        Name of one unit, such as "patient", "visit" or "household".
     max_rows : int, default=1
-        Public bound on the number of rows of one unit, for guarantees of what protects one row.
-        Fits that are given its ids as ``groups=`` protect all rows of a unit and need no bound.
+        Public bound on the number of rows of one unit. It is used for guarantees of steps that
+        protect one row. Fits that receive ids as ``groups=`` protect all rows of a unit and need no
+        bound.
     column : str or None, default=None
-        The column that names the unit, such as a patient's number; never a feature. Fits and
-        evaluations of whole tables protect all rows of each of its ids, and
-        ``TableSchema.split(frame, groups=True)`` returns the ids last.
+        Column that identifies the unit, such as a patient's number. It is never a feature. Fits and
+        evaluations of entire tables then protect all rows of each id, and
+        ``TableSchema.split(frame, groups=True)`` returns the ids as its last value. None means that
+        the table has no such column.
     description : str, default=""
-        Why the bound holds.
+        Reason for the bound.
 
     Examples
     --------
@@ -262,9 +270,9 @@ class PrivacyUnit(SchemaPart):
         return "unit"
 
     def warn_of_rows(self, stacklevel: int = 2, without_ids: bool = False) -> None:
-        """Warn if a unit may have several rows, where one row may be all that is protected.
+        """Warn if a unit may have several rows but only one row may be protected.
 
-        Whoever names a column of ids, which are then not there, need not have given a bound.
+        A schema that names a column of ids need not give a bound.
         """
         said = f"one {self.name} may have {self.max_rows} rows" if self.max_rows > 1 else ""
         if without_ids and self.column is not None:
@@ -274,8 +282,9 @@ class PrivacyUnit(SchemaPart):
                 f"{said}, while statistics, and fits and "
                 "evaluations without ids, protect one row. Give ids: name their column in "
                 "PrivacyUnit(column=...) and fit on the whole table, or X, y, groups = "
-                "schema.split(frame, groups=True) and fit(X, y, groups=groups). Else merge the "
-                "rows of each, or read the guarantee for groups (skdp.accounting.group_epsilon).",
+                "schema.split(frame, groups=True) and fit(X, y, groups=groups). Otherwise merge "
+                "the rows of each, or use the guarantee for groups (skdp.accounting."
+                "group_epsilon).",
                 PrivacyWarning,
                 stacklevel=stacklevel,
             )

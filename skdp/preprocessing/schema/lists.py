@@ -1,4 +1,4 @@
-"""Columns whose values are on a public list: categories, ordered levels, yes and no."""
+"""Columns with a public list of values: categories, ordered levels, booleans."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ class _ListedColumn(FeatureColumn):
         values = self._plain_values(field, values)
         self._set(field, values)
         if len(values) < 2:
-            raise self._fail(field, f"must name at least two values, got {list(values)!r}.")
+            raise self._fail(field, f"must contain at least two values, got {list(values)!r}.")
         if self.fill_value is not None:
             if self.fill_value not in values:
                 raise self._fail("fill_value", f"must be one of {field}, got {self.fill_value!r}.")
             self._set("fill_value", values[values.index(self.fill_value)])
         if set(values) & set(self.missing_codes):
-            raise self._fail("missing_codes", f"must not be among {field}.")
+            raise self._fail("missing_codes", f"must not contain a value of {field}.")
 
     def about_strangers(self, found: np.ndarray) -> str:
-        """Return what to ask if no cell is on the list; empty if one is."""
+        """Return a warning text if no cell is on the list; empty otherwise."""
         if not self.listed() or not np.any(found == UNKNOWN) or np.any(found >= 0):
             return ""
         listed = reprlib.repr(list(self.listed() or ()))
-        return f"none of the cells is on the public list, {listed}: are they written differently?"
+        return f"no cell is on the public list {listed}. Are the values spelled differently?"
 
     def check_dtype(self, dtype: Any) -> str | None:
-        """Return the problem of a table's column of this type and its remedy, if there is one."""
+        """Return a problem of a table's column type and its remedy, or None."""
         return listing_problem(dtype, self.listed() or (), self.missing_codes)
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ class _ListedColumn(FeatureColumn):
             raise self._fail(
                 "unknown",
                 "the policy is 'refuse' and the table has a value that is not listed. List it if "
-                "the code book has it, or choose 'ignore' or 'indicator'; it is not shown here, "
+                "the code book has it, or choose 'ignore' or 'indicator'. The value is not shown, "
                 "since it may be private.",
             )
         if self.missing == "fill":
@@ -101,11 +101,11 @@ class _ListedColumn(FeatureColumn):
 
     @property
     def _ignored(self) -> float:
-        """Return the features of a cell that is left out of account, before they are weighted."""
+        """Value of the features of an ignored cell, before the weight."""
         return 0.0
 
     def _flags(self) -> dict[str, int]:
-        """Return the features that say that a cell is missing or not listed."""
+        """Return the indicator features of missing and unlisted cells, with their codes."""
         policies = {"missing": (self.missing, MISSING), "unknown": (self.unknown, UNKNOWN)}
         return {word: code for word, (chosen, code) in policies.items() if chosen == "indicator"}
 
@@ -115,40 +115,40 @@ class _ListedColumn(FeatureColumn):
 
 @dataclass(frozen=True, repr=False)
 class CategoricalColumn(_ListedColumn):
-    """A column of categories from a public list, without order.
+    """A column of unordered categories from a public list.
 
-    A cell becomes a centred one-hot block: one feature a category, with their mean subtracted, so
-    that the constant part, which an intercept supplies anyway, takes no share of the norm. A cell
-    is the category that it equals (1 is 1.0), or else the one that is written alike ("1" is 1).
+    A cell becomes a centred one-hot block: one feature per category, with their mean subtracted.
+    The intercept supplies the constant part, which then takes no share of the norm. A cell is the
+    category that it equals (1 equals 1.0), or else the category with the same spelling ("1" is 1).
 
     Parameters
     ----------
     name : str
         Name in the table.
     categories : sequence of str or number, or None
-        The code book's list, whether a category occurs in the table or not. None leaves it to be
-        filled in.
+        All categories of the code book, including those that do not occur in the table. None leaves
+        them open.
     encoding : {"centred", "one-hot"}, default="centred"
         Whether the mean of the features is subtracted. It has no effect with `drop`.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a missing cell: an error; zeros; a feature that says so; or `fill_value`.
-        Zeros would be the reference level with `drop`: there a cell that is ignored counts as the
-        mean of all levels.
+        Treatment of a missing cell: an error; zeros; zeros and an indicator feature; or
+        `fill_value`. With `drop`, zeros would be the reference level; an ignored cell counts as the
+        mean of all levels instead.
     fill_value : str or number, default=None
-        A listed category, for ``missing="fill"``.
+        A listed category for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Values that stand for a missing one, such as "?".
+        Values that mean "missing", such as "?".
     weight : float, default=1.0
         Largest norm of the column's features.
     description, source : str, default=""
-        What the column means and where its list comes from.
+        Meaning of the column, and source of its list.
     unknown : {"ignore", "indicator", "refuse"}, default="ignore"
-        What becomes of a value that is not listed: as a missing cell; a feature that says so; an
-        error.
+        Treatment of a value that is not listed: like an ignored missing cell; an indicator feature;
+        or an error.
     drop : {"first"}, a category or None, default=None
-        Reference level. It has no feature of its own, so that the coefficient of every other level
-        says how far that one is from it. ``"first"`` is the first of `categories`, unless one of
-        them is called so. None keeps a feature for each category.
+        Reference level, which has no feature. The coefficient of every other level is then its
+        difference from the reference. ``"first"`` is the first of `categories`, unless a category
+        has this name. None gives each category a feature.
 
     Examples
     --------
@@ -173,28 +173,28 @@ class CategoricalColumn(_ListedColumn):
         if any(isinstance(value, bool) for value in self.categories or ()):
             raise self._fail(
                 "categories",
-                "holds True or False: use a BooleanColumn, or quote 'yes', 'no', 'on' and 'off', "
-                "which YAML reads as booleans.",
+                "contains True or False. Use a BooleanColumn, or quote 'yes', 'no', 'on' and "
+                "'off', which YAML reads as booleans.",
             )
 
     def _check_drop(self) -> None:
         if self.drop is None:
             return
         (level,) = self._plain_values("drop", [self.drop])
-        values = tuple(self.categories or (level,))  # of a draft they are to come
+        values = tuple(self.categories or (level,))  # a draft has none yet
         if level not in values and level != "first":
             raise self._fail("drop", f"must be 'first' or one of categories, got {level!r}.")
         self._set("drop", values[values.index(level)] if level in values else level)
 
     @property
     def reference(self) -> Any:
-        """Level that has no feature of its own; None if each has one."""
+        """Level without a feature; None if each level has one."""
         if self.drop is None or not self.categories or self.drop in self.categories:
             return self.drop
         return self.categories[0]
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
         values = [f"{self.name}={value}" for value in self.categories or ()]
         if self.drop is not None and values:
             del values[self._dropped]
@@ -220,27 +220,27 @@ class CategoricalColumn(_ListedColumn):
 class OrdinalColumn(_ListedColumn):
     """A column of ordered levels from a public list.
 
-    A cell becomes one feature for each level but the lowest, positive from that level on and
-    negative below it.
+    A cell becomes one feature per level except the lowest, positive from that level on and negative
+    below it.
 
     Parameters
     ----------
     name : str
         Name in the table.
     levels : sequence of str or number, or None
-        All levels, from the lowest to the highest. None leaves them to be filled in.
+        All levels, from the lowest to the highest. None leaves them open.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a missing cell; see `CategoricalColumn`.
+        Treatment of a missing cell; see `CategoricalColumn`.
     fill_value : str or number, default=None
-        A listed level, for ``missing="fill"``.
+        A listed level for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Values that stand for a missing one.
+        Values that mean "missing".
     weight : float, default=1.0
         Largest norm of the column's features.
     description, source : str, default=""
-        What the column means and where its list comes from.
+        Meaning of the column, and source of its list.
     unknown : {"ignore", "indicator", "refuse"}, default="ignore"
-        What becomes of a value that is not listed.
+        Treatment of a value that is not listed; see `CategoricalColumn`.
 
     Examples
     --------
@@ -259,7 +259,7 @@ class OrdinalColumn(_ListedColumn):
     levels: Sequence[Any] | None = None
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
         return [f"{self.name}>={level}" for level in (self.levels or ())[1:]] + self._flag_names()
 
     def _block(self, found: np.ndarray) -> np.ndarray:
@@ -269,7 +269,7 @@ class OrdinalColumn(_ListedColumn):
 
 @dataclass(frozen=True, repr=False)
 class BooleanColumn(_ListedColumn):
-    """A column of two values, which becomes one feature, -weight or weight.
+    """A column with two values, encoded as one feature: -weight or weight.
 
     Parameters
     ----------
@@ -278,17 +278,17 @@ class BooleanColumn(_ListedColumn):
     values : pair of values, default=(False, True)
         The value for no and the value for yes; 0 and 1 equal False and True.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        What becomes of a missing cell; see `CategoricalColumn`.
+        Treatment of a missing cell; see `CategoricalColumn`.
     fill_value : object, default=None
-        One of the values, for ``missing="fill"``.
+        One of the values for ``missing="fill"``.
     missing_codes : sequence, default=()
-        Values that stand for a missing one.
+        Values that mean "missing".
     weight : float, default=1.0
         Norm of the column's feature.
     description, source : str, default=""
-        What the column means and where its values come from.
+        Meaning of the column, and source of its values.
     unknown : {"ignore", "indicator", "refuse"}, default="ignore"
-        What becomes of a third value.
+        Treatment of a third value; see `CategoricalColumn`.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class BooleanColumn(_ListedColumn):
             raise self._fail("values", f"must be a pair (no, yes), got {self.values!r}.")
 
     def feature_names(self) -> list[str]:
-        """Return one name a feature."""
+        """Return one name per feature."""
         return [f"{self.name}={self.values[1]}", *self._flag_names()]
 
     def _block(self, found: np.ndarray) -> np.ndarray:

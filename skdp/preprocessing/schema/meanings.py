@@ -1,6 +1,6 @@
-"""What features mean: lines per unit, levels beside a reference, and directions that never vary.
+"""Meaning of features: lines per unit, levels relative to a reference, constant directions.
 
-Everything here follows from public descriptions and from cells that are made up.
+All of it follows from public descriptions and from invented cells.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True)
 class Meaning:
-    """Meaning of a table's features; each part is a column, or several that are multiplied.
+    """Meaning of a table's features; each part is one column, or several that are multiplied.
 
-    Features are those of the parts, less `centre`, times `scale`. The curves of `lines` are held to
-    the one that is next to a line.
+    Features are those of the parts, minus `centre`, times `scale`. Curves of the columns in `lines`
+    are replaced by the nearest line.
     """
 
     parts: tuple[tuple[FeatureColumn, ...], ...]
@@ -90,7 +90,7 @@ class Meaning:
 
     @property
     def flags(self) -> list[int]:
-        """Features that only say that a cell has no value."""
+        """Features that only indicate that a cell has no value."""
         places = self.places
         names = [
             f"{column.name} {word}"
@@ -103,10 +103,9 @@ class Meaning:
         return [place for name in names for place in places[name]]
 
     def basis(self, kept: Sequence[int], intercept: bool) -> Any:
-        """Return orthonormal directions, sparse, in which the features that are kept may vary.
+        """Return sparse orthonormal directions in which the selected features may vary.
 
-        With an intercept a constant is no variation. Cells that are ignored are no cells: their
-        features stand for nothing of their own.
+        With an intercept, a constant is no variation. Ignored cells do not count.
         """
         found = []
         parts = zip(self.parts, self._slices, self._squares, strict=True)
@@ -141,14 +140,14 @@ class Meaning:
 
     @functools.cached_property
     def longest(self) -> float:
-        """Norm that some possible row has at least."""
+        """Lower bound on the norm of the longest possible row."""
         parts = zip(self.parts, self._slices, strict=True)
         rows = [self._rows(*pair) for pair in parts if len(_names(pair[0])) <= _WIDEST]
         known = [row for row in rows if row is not None and len(row)]
         return float(np.sqrt(sum(np.max(np.sum(row**2, axis=1)) for row in known)))
 
     def with_lines(self, names: Any) -> Meaning:
-        """Return the meaning in which curves of columns of numbers are lines."""
+        """Return the meaning with lines in place of the curves of some numeric columns."""
         names = tuple(names) if np.ndim(names) == 1 else (names,)
         curves = [part[0].name for part in self.parts if len(part) == 1 and _is_curve(part[0])]
         if wrong := [name for name in names if name not in curves]:
@@ -158,7 +157,7 @@ class Meaning:
     def _slope(self, column: Any, where: slice) -> Array:
         """Return weights of the nearest line that rises by 1 per unit of the column's scale.
 
-        Their product with the coefficients that they span is the rise of what these compute.
+        Their product with the coefficients is the rise of the line.
         """
         numbers = np.array([cell for cell in column.spaced(_TRIED) if not _is_code(column, cell)])
         rows = column.encode(numbers)
@@ -168,16 +167,16 @@ class Meaning:
         return line / np.sum(line**2)
 
     def _rows(self, part: Any, where: slice) -> Array | None:
-        """Return features of all cells, None where these are not known."""
+        """Return features of all cells, or None if these are unknown."""
         rows = _encode(part, _possible(part))
         return None if rows is None else (rows - _of(self.centre, where)) * _of(self.scale, where)
 
     def effects(
         self, reference: Mapping[str, Any], kept: Sequence[int]
     ) -> tuple[list[tuple[str, Effect]], Array, str]:
-        """Return effects by column, the features where all are zero, and that in words.
+        """Return effects by column, the features at which all are zero, and a description of these.
 
-        Those of columns without a feature that is kept have no weights.
+        Effects of columns without a selected feature have no weights.
         """
         if unknown := set(reference) - {_title(part) for part in self.parts if len(part) == 1}:
             raise KeyError(f"reference names no column of the model: {sorted(unknown)}.")
@@ -213,7 +212,7 @@ class Meaning:
 
 
 def label_words(label: Any) -> str:
-    """Return the name of what is predicted, with its unit; empty without a label."""
+    """Return the name of the predicted label, with its unit; empty without a label."""
     unit = getattr(label, "unit", "")
     return "" if label is None else f"{label.name} ({unit})" if unit else str(label.name)
 
@@ -248,7 +247,7 @@ def _encode(part: Sequence[FeatureColumn], cells: list[list[Any]] | None) -> Arr
 
 
 def _possible(part: Sequence[FeatureColumn]) -> list[list[Any]] | None:
-    """Return cells of each column that differ in all ways in which cells may; None if unknown."""
+    """Return cells of each column that represent all possible features; None if unknown."""
     columns = part if len(part) == 1 else [coarsen(column) for column in part]
     found = [_cells(column) for column in columns]
     return None if any(cells is None for cells in found) else found  # type: ignore[return-value]
@@ -267,7 +266,7 @@ def _cells(column: FeatureColumn) -> list[Any] | None:
 
 
 def _flagged(column: Any) -> dict[str, Any]:
-    """Return a cell for each word about cells without a value that has a feature."""
+    """Return a cell for each indicator feature of cells without a value."""
     if isinstance(column, NumericColumn):
         return {"missing": np.nan} if column.missing == "indicator" else {}
     others = {"missing": None, "unknown": object()}
@@ -280,12 +279,12 @@ def _is_curve(column: FeatureColumn) -> bool:
 
 
 def _scale_of_line(column: NumericColumn) -> str:
-    """Return the scale that is declared, and not the one that suits curves."""
+    """Return the declared scale, not the one chosen for curves."""
     return "linear" if column.scale == "auto" else column.scale
 
 
 def _is_flag(part: Sequence[FeatureColumn]) -> bool:
-    """Tell whether a column is a flag itself, as some pieces of columns are."""
+    """Return whether a column is itself an indicator, as some pieces of columns are."""
     column = part[0]
     is_two = len(part) == 1 and column.listed() == (False, True)
     return is_two and column.feature_names() == [column.name]
@@ -296,7 +295,7 @@ def _is_code(column: NumericColumn, number: float) -> bool:
 
 
 def _intervals(column: NumericColumn) -> list[float]:
-    """Return a number of each interval between cuts, or amounts; none without them."""
+    """Return a number in each interval between cuts or amounts; empty without them."""
     cuts = sorted({*column.thresholds, *(column.spikes or ())})
     return [float(np.nextafter(cuts[0], -np.inf)), *map(float, cuts)] if cuts else []
 
@@ -323,7 +322,7 @@ def _describe(
 def _lines(
     column: NumericColumn, reference: Any, slope: Array | None
 ) -> tuple[list[Effect], Array, str]:
-    """Return a line per unit of the scale, jumps at cuts, and what a missing cell adds."""
+    """Return effects per unit of the scale, of jumps at cuts, and of missing cells."""
     scale = _scale_of_line(column)
     function, inverse = SCALES[scale]
     low, high = float(function(column.lower)), float(function(column.upper))
@@ -350,7 +349,7 @@ def _lines(
 
 
 def _missing(column: Any, at: Array, word: str) -> list[Effect]:
-    """Return what cells that are missing, or unknown, add where they have a feature."""
+    """Return the effects of missing or unknown cells that have a feature."""
     found = []
     for name, cell in _flagged(column).items():
         title, row = f"{column.name} {name}", column.encode(_array(column, [cell]))[0]
@@ -360,7 +359,7 @@ def _missing(column: Any, at: Array, word: str) -> list[Effect]:
 
 
 def _in_one(effects: list[Effect], chosen: Array) -> list[Effect]:
-    """Say which levels a variant cannot tell apart, since it has left out their features."""
+    """Report levels that a variant cannot distinguish, because it lacks their features."""
     levels: dict[bytes, list[str]] = {}
     keys = [(effect.weights * chosen + 0.0).tobytes() for effect in effects]
     for effect, key in zip(effects, keys, strict=True):
@@ -378,7 +377,7 @@ def _in_one(effects: list[Effect], chosen: Array) -> list[Effect]:
 
 
 def _levels(column: FeatureColumn) -> dict[str, Any]:
-    """Return a cell of each level by the name of the feature that it would have."""
+    """Return a cell of each level by the name of its feature."""
     if values := column.listed():
         return {f"{column.name}={value}": value for value in values}
     if not isinstance(column, NumericColumn):
@@ -394,7 +393,7 @@ def _levels(column: FeatureColumn) -> dict[str, Any]:
 def _contrasts(
     column: Any, levels: dict[str, Any], reference: Any
 ) -> tuple[list[Effect], Array, str]:
-    """Return what each level adds beside the reference."""
+    """Return the effect of each level relative to the reference."""
     names, cells = list(levels), _array(column, list(levels.values()))
     chosen = _chosen(column, names, cells, reference)
     rows = column.encode(cells)

@@ -1,4 +1,4 @@
-"""A schema in front of an estimator, and the pipeline of both, which takes whole tables."""
+"""A schema's transformer, and its pipeline with an estimator, which takes entire tables."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _OTHERS = (
 
 
 class SchemaPreprocessor(ColumnTransformer):
-    """A `ColumnTransformer` that looks at the kind of a table first.
+    """A `ColumnTransformer` that checks the kind of a table first.
 
-    The errors of its base would name no remedy, and quote cells of a mapping.
+    The errors of its base would name no remedy, and would quote cells of a mapping.
     """
 
     # The fitted state follows from the parameters, as that of its parts.
     _learns_from_rows = False
-    # Beside that it is its base, which walks over steps go into.
+    # Otherwise it is its base, which walks over steps enter.
     _only_checks_tables = True
     _unit: Any = None  # whose rows are whose in the schema's tables
 
@@ -58,15 +58,15 @@ class SchemaPreprocessor(ColumnTransformer):
         return found
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Check the kind of the table, and do as the base class does."""
+        """Check the kind of the table, then do the same as the base class."""
         return self._fit_transform_inputs(self._inputs_of(X), y, **params)
 
     def transform(self, X: Any, **params: Any) -> Any:
-        """Check the kind of the table, and do as the base class does."""
+        """Check the kind of the table, then do the same as the base class."""
         return self._transform_inputs(self._inputs_of(X), **params)
 
     def _inputs_of(self, X: Any) -> Any:
-        """Return a table that is not in memory without columns that nobody asked for."""
+        """Return a table that is not in memory without the columns that are not needed."""
         chosen = [key for _, _, keys in self.transformers for key in keys]
         names = list(X.columns) if is_read_later(X) and hasattr(X, "columns") else []
         kept = [name for name in names if name in chosen]
@@ -88,7 +88,7 @@ class SchemaPreprocessor(ColumnTransformer):
         return self._as_read(source)
 
     def _as_read(self, source: BlockTable) -> Any:
-        """Return rows that are encoded as they are read, by what this fit has left."""
+        """Return rows that are encoded as they are read, with a copy of this fit."""
         steps = copy.deepcopy(self)
         for _, encoder, _ in steps.transformers_:
             if isinstance(encoder, SchemaEncoder):  # and no word such as "drop"
@@ -96,11 +96,11 @@ class SchemaPreprocessor(ColumnTransformer):
         return source.encoded(steps.encode_block, steps.encode_block(source.read(0, 0)))
 
     def encode_block(self, block: Any) -> Any:
-        """Encode rows in memory, or mapped there, of a table that has been looked at."""
+        """Encode validated rows in memory, or mapped there."""
         return np.asarray(super().transform(block))
 
     def _meaning_after(self, before: Any) -> Meaning | None:
-        """Return what the features of all its encoders mean."""
+        """Return the meaning of the features of all its encoders."""
         found = [encoder._meaning_after(before) for _, encoder, _ in self.transformers]
         return (
             None if None in found else Meaning(tuple(part for each in found for part in each.parts))
@@ -113,21 +113,21 @@ class SchemaPreprocessor(ColumnTransformer):
             if hasattr(X, "columns"):
                 return X
             raise ValueError(
-                "the schema's columns are chosen by name, which needs a pandas or polars frame; an "
-                "array or list whose columns are the schema's features, in their order, needs "
+                "the schema's columns are chosen by name, which needs a pandas or polars frame. "
+                "For an array or list with the schema's features in their order, use "
                 "positions=True in preprocessor or pipeline."
             )
         if isinstance(X, list | tuple):
             X = rows_as_array(X)
         if X.shape[1] != len(keys) or not self._has_names_of(X):
             raise ValueError(
-                "the schema's columns are chosen by place, so that the table needs the schema's "
-                "features in their order, and nothing else."
+                "the schema's columns are chosen by position: the table must have exactly the "
+                "schema's features, in their order."
             )
         return X
 
     def _has_names_of(self, X: Any) -> bool:
-        """Tell whether a frame names the features in their order, or gives no names."""
+        """Return whether a frame has the features' names in their order, or no names."""
         names = list(getattr(X, "columns", ()))
         parts = [
             (keys, names_read(getattr(step, "columns", ()))) for _, step, keys in self.transformers
@@ -143,10 +143,10 @@ class SchemaPreprocessor(ColumnTransformer):
 class SchemaPipeline(Pipeline):
     """A `Pipeline` that takes features, labels and ids of a table from the schema's columns."""
 
-    # As above: what it is beside its base decides about labels and ids alone.
+    # As above: it adds to its base only the handling of labels and ids.
     _learns_from_rows = False
     _only_checks_tables = True
-    # With metadata routing steps ask for ids, and the pipeline has none to ask for.
+    # With metadata routing steps request ids, and the pipeline itself requests none.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}
     __metadata_request__fit_transform: ClassVar[dict[str, str]] = {"groups": UNUSED}
     __metadata_request__fit_predict: ClassVar[dict[str, str]] = {"groups": UNUSED}
@@ -164,7 +164,7 @@ class SchemaPipeline(Pipeline):
         self.schema = schema
 
     def __getitem__(self, ind: Any) -> Any:
-        """Return a step, or a pipeline of several; one that begins with the first takes tables."""
+        """Return a step, or a pipeline of several; with the first step it takes tables."""
         found = super().__getitem__(ind)
         if isinstance(ind, slice) and ind.indices(len(self.steps))[0] == 0:
             found.schema = self.schema
@@ -172,13 +172,14 @@ class SchemaPipeline(Pipeline):
 
     @property
     def _unit(self) -> Any:
-        """Whose rows are whose in the tables that it takes."""
+        """The unit that owns the rows of its tables."""
         return getattr(self.schema, "unit", None)
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Fit on a table with the schema's columns, or on features, labels and ids.
 
-        Ids, of groups= or the unit's column, go to each step that learns privately, or fit refuses.
+        Ids, from groups= or the unit's column, reach each step that learns privately, or fit
+        raises.
         """
         table = X
         X, y, params = self._given(X, y, groups, params)
@@ -188,19 +189,19 @@ class SchemaPipeline(Pipeline):
         return self
 
     def _tell_meaning(self) -> None:
-        """Tell a regressor that asks for it what its features mean; no row is read."""
+        """Pass the meaning of its features to a regressor that requests it; no row is read."""
         last, meaning = last_and_meaning(self)
         if meaning is not None and responds(last, "_hear"):
             last._hear(replace(meaning, target=label_words(getattr(self.schema, "label", None))))
 
     @property
     def _takes_for_granted(self) -> str:
-        """What a privacy statement says of the tables that this one takes."""
+        """Assumption of the privacy statement about the tables of this pipeline."""
         return _OTHERS if getattr(self.schema, "others", "raise") == "ignore" else ""
 
     @available_if(lambda self: callable(super().fit_transform))
     def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
-        """Fit as `fit` does, and return what the last step makes of the rows."""
+        """Fit as `fit` does, and return the rows transformed by the last step."""
         X, y, params = self._given(X, y, groups, params)
         found = super().fit_transform(X, y, **params)
         self._tell_meaning()
@@ -208,7 +209,7 @@ class SchemaPipeline(Pipeline):
 
     @available_if(lambda self: callable(super().fit_predict))
     def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
-        """Fit as `fit` does, and return what the last step predicts."""
+        """Fit as `fit` does, and return the predictions of the last step."""
         X, y, params = self._given(X, y, groups, params)
         found = super().fit_predict(X, y, **params)
         self._tell_meaning()
@@ -216,14 +217,14 @@ class SchemaPipeline(Pipeline):
 
     @available_if(lambda self: callable(super().score))
     def score(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Return the score without noise, which is private; None for `y` is the label's column."""
+        """Return the score without noise, which is private; ``y=None`` uses the label's column."""
         X, y, _ = split_table(self.schema, X, y, groups=False)  # which need not be there
         return super().score(X, y, **params)
 
     def _given(
         self, X: Any, y: Any, groups: Any, params: dict[str, Any]
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """Return rows, labels, and what is handed to the fits of steps, ids among it."""
+        """Return rows, labels, and parameters of the fits of steps, with ids among them."""
         keys = [key for key in params if key.endswith("__groups") and params[key] is not None]
         if not keys:
             wanted = groups is not None
@@ -234,8 +235,8 @@ class SchemaPipeline(Pipeline):
         X, y, ids = split_table(self.schema, X, y)
         if groups is not None or (ids is not None and (missed or whole)):
             raise ValueError(
-                f"fit was given {', '.join(keys)}, and ids for all steps as well, by groups= or "
-                "the unit's column of the table: leave the former out."
+                f"fit was given {', '.join(keys)}, and also ids for all steps, by groups= or the "
+                "unit's column of the table. Leave the former out."
             )
         if missed:
             warn_without_ids(self.schema)
@@ -244,7 +245,7 @@ class SchemaPipeline(Pipeline):
     def _take_apart(
         self, X: Any, y: Any, groups: Any, needs_label: bool = False
     ) -> tuple[Any, Any, Any]:
-        """Return features, labels and ids, and warn if rows of one unit would be strangers."""
+        """Return features, labels and ids, and warn if units may have several rows but no ids."""
         X, y, groups = split_table(self.schema, X, y, groups)
         if needs_label and y is None:
             refuse_no_label(self.schema, X)
@@ -253,7 +254,7 @@ class SchemaPipeline(Pipeline):
         return X, y, groups
 
     def _hand_on(self, ids: Any, wanted: bool) -> dict[str, Any]:
-        """Return by which parameters ids reach all steps that learn privately, or refuse."""
+        """Return the parameters that pass ids to all steps that learn privately, or raise."""
         needs = list(who_needs_ids(self))
         if not needs and not wanted:  # nothing of it is private
             return {}
@@ -264,17 +265,17 @@ class SchemaPipeline(Pipeline):
                 else "in a ColumnTransformer or FeatureUnion they need metadata routing"
             )
             raise ValueError(
-                f"ids do not reach {', '.join(missed)}, which would take each row for a record. "
-                f"Private steps have to take groups=: {remedy}. For a search take "
+                f"ids do not reach {', '.join(missed)}, which would treat each row as a record. "
+                f"Private steps must receive groups=: {remedy}. For a search use "
                 "skdp.model_selection.PrivateGridSearchCV, or put the pipeline into it."
             )
         if not needs and not is_routed():
-            raise ValueError("groups= was given, which no step takes: leave it out.")
+            raise ValueError("groups= was given, but no step accepts it. Leave it out.")
         return {"groups": ids} if is_routed() else {f"{name}__groups": ids for name, _ in needs}
 
 
 def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
-    """Return the transformer of a schema's features: an encoder a kind, and one an interaction."""
+    """Return the transformer of a schema: one encoder per kind of column and per interaction."""
     names = schema.inputs
     features = [schema[name] for name in schema.features]
     if not features:
@@ -302,7 +303,7 @@ def make_preprocessor(schema: Any, positions: bool) -> SchemaPreprocessor:
 
 
 def make_schema_pipeline(schema: Any, estimator: Any, positions: bool) -> SchemaPipeline:
-    """Return a pipeline of the preprocessor and a clone that is told the norm and the label."""
+    """Return a pipeline of the preprocessor and a clone with the norm and label of the schema."""
     estimator = clone(estimator)
     for part in (estimator, *estimator.get_params(deep=True).values()):
         if hasattr(type(part), "_protects"):  # what it charges says so in the ledger
@@ -319,8 +320,8 @@ def make_schema_pipeline(schema: Any, estimator: Any, positions: bool) -> Schema
             estimator.set_params(**{key: schema.data_norm})
         elif value != schema.data_norm:
             raise ValueError(
-                f"{key}={value!r} was given, while the schema's rows are bounded by data_norm="
-                f"{schema.data_norm!r}. Leave it out; for shorter rows, give the schema a "
+                f"{key}={value!r} was given, but the schema's rows are bounded by data_norm="
+                f"{schema.data_norm!r}. Leave it out. For shorter rows, give the schema a "
                 "clip_norm: schema.replace(clip_norm=...)."
             )
     steps = make_pipeline(make_preprocessor(schema, positions), estimator).steps
@@ -328,15 +329,15 @@ def make_schema_pipeline(schema: Any, estimator: Any, positions: bool) -> Schema
 
 
 def _label_parameters(label: Any, estimator: Any) -> dict[str, Any]:
-    """Return what an estimator is told of the label; one that predicts something else is refused.
+    """Return the estimator's parameters that follow from the label, or raise if it does not fit.
 
-    A search or pipeline is what it holds. What is neither classifier nor regressor is told all.
+    Searches and pipelines are judged by their estimator. Other objects receive all parameters.
     """
     numeric, known = isinstance(label, NumericLabel), hasattr(estimator, "__sklearn_tags__")
     if known and (is_classifier if numeric else is_regressor)(estimator):
-        holds, wanted = ("a number", "regressor") if numeric else ("one of classes", "classifier")
+        holds, wanted = ("a number", "regressor") if numeric else ("a class", "classifier")
         name = type(estimator).__name__
-        raise label._fail("kind", f"it is {holds}, which {name} does not predict: take a {wanted}.")
+        raise label._fail("kind", f"it is {holds}, which {name} does not predict. Use a {wanted}.")
     if isinstance(label, NumericLabel):
         label.refuse_open()
         return {"target_bounds": (label.lower, label.upper)}

@@ -1,7 +1,7 @@
-"""What whoever holds a table may look at before a fit: where its cells contradict the schema.
+"""Checks that the holder of a table may run before a fit: cells that contradict the schema.
 
-All of it is read off private cells without noise. It is returned, and neither warned of nor raised:
-a warning that depends on cells would tell of them in every log.
+All results come from private cells without noise. They are returned, and neither warned of nor
+raised, because a warning that depends on cells would reveal them in logs.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from skdp.preprocessing.schema.frames import check_frame, series_cells
 from skdp.preprocessing.schema.label import NumericLabel
 from skdp.tables.places import split_columns
 
-# Shares of cells from which something is worth a look.
+# Shares of cells above which a finding is reported.
 _MANY_BEYOND, _MANY_ABSENT = 0.02, 0.2
 
 
 def review_frame(schema: Any, frame: Any) -> list[str]:
-    """Return a sentence for each thing that looks like a mistake; it is as private as the cells."""
+    """Return a sentence for each possible mistake; it is as private as the cells."""
     found = []
     try:
         check_frame(schema, frame, label=False)
@@ -68,7 +68,7 @@ def _doubts(part: Any, cells: np.ndarray) -> Iterator[str]:
         if texts:
             yield (
                 f"{len(texts)} of {cells.size} cells are texts that are no numbers, and count as "
-                "missing. Look for thousands separators, decimal commas and units."
+                "missing. Check for thousands separators, decimal commas and units."
             )
         if known.size and part.lower is not None and part.upper is not None:
             yield from _doubts_of_bounds(part.lower, part.upper, known)
@@ -91,7 +91,7 @@ def _doubts(part: Any, cells: np.ndarray) -> Iterator[str]:
         absent, unknown = places == MISSING, int(np.sum(places == UNKNOWN))
         if unknown:
             yield (
-                f"{unknown} of {cells.size} cells are not on the list. Compare their writing "
+                f"{unknown} of {cells.size} cells are not on the list. Compare their spelling "
                 "with it: capital letters, blanks, numbers as texts."
             )
     share = (absent.sum() - len(texts)) / max(1, cells.size)
@@ -107,21 +107,21 @@ def _doubts_of_bounds(
     if lower == known.min() and upper == known.max():
         yield (
             f"the bounds {bounds} are the smallest and the largest cell to the last "
-            "digit. If they were read off the table, they publish these two cells: take bounds "
-            "from a code book, a device or physiology. The ends of a scale may stay."
+            "digit. Bounds taken from the table publish these two cells. Take bounds from a code "
+            "book, a device or physiology. The ends of a scale may stay."
         )
     beyond = float(np.mean((known < lower) | (known > upper)))
     if beyond > _MANY_BEYOND:
         yield (
-            f"{beyond:.0%} of the cells lie beyond the bounds {bounds}, and count as the bound. "
-            " Check the unit of both."
+            f"{beyond:.0%} of the cells are beyond the bounds {bounds}, and count as the bound. "
+            "Check the unit of both."
         )
     inside = np.clip(known, lower, upper)  # cells may be infinite
     middle = float(np.ptp(np.quantile(inside, [0.01, 0.99]))) / (upper - lower)
     if middle < _MANY_BEYOND and beyond <= _MANY_BEYOND:
         yield (
-            f"98 of 100 cells lie within {middle:.1%} of the bounds {bounds}: all rows look "
-            f"alike. Take narrower public bounds{scale}."
+            f"98 of 100 cells are within {middle:.1%} of the bounds {bounds}: all rows look "
+            f"alike. Use narrower public bounds{scale}."
         )
 
 
@@ -129,6 +129,6 @@ def _doubts_of_unit(unit: Any, ids: np.ndarray) -> Iterator[str]:
     most = int(np.unique(ids.astype(str), return_counts=True)[1].max(initial=0))
     if most > unit.max_rows:
         yield (
-            f"unit {unit.name!r}: one has {most} rows, while max_rows={unit.max_rows}. Fits with "
-            "groups= protect all of them; else correct the public bound."
+            f"unit {unit.name!r}: one has {most} rows, but max_rows={unit.max_rows}. Fits with "
+            "groups= protect all of them; otherwise correct the public bound."
         )

@@ -18,40 +18,40 @@ from skdp.preprocessing.schema.review import review_frame
 
 @dataclass(frozen=True, repr=False)
 class TableSchema(TableDescription):
-    """A public description of a table: its columns, their bounds, its label, its unit of privacy.
+    """A public description of a table: columns, bounds, label and unit of privacy.
 
-    Everything in it comes from a code book, a device or physiology; nothing is read off the rows.
-    So the preprocessing that follows from it costs no privacy, and the norm of its output rows is
-    known in advance: each column becomes features of norm at most its weight, so that a row has
-    norm at most the root of the sum of the squared weights.
+    All its content comes from public sources such as a code book, a device or physiology.
+    Preprocessing with a schema learns nothing from the rows and needs no privacy budget. Each
+    column becomes features with norm at most its weight. The norm of an output row is at most the
+    root of the sum of squared weights and 1 per interaction.
 
     Parameters
     ----------
     columns : sequence of columns
-        `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`, `BooleanColumn`, `DateColumn`, the
-        difference of two dates by `days_between`, and `IgnoredColumn` for what is known and left
-        out.
+        Descriptions of the columns: `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`,
+        `BooleanColumn`, `DateColumn`, differences of dates from `days_between`, and `IgnoredColumn`
+        for known columns that are not used.
     label : LabelColumn, NumericLabel or None, default=None
-        The column to predict, with its public classes, or with public bounds.
+        The column to predict, with its public classes or bounds.
     unit : PrivacyUnit, default=PrivacyUnit()
-        Whom the guarantee protects, and how many rows one may have.
+        The unit that the guarantee protects, and its maximum number of rows.
     name, description, source : str, default=""
-        What the table is and where its description comes from.
+        Name and content of the table, and source of its description.
     clip_norm : float or None, default=None
-        Public norm that most rows keep to. The private estimator shortens longer rows to it, and
-        adds the less noise. None takes `norm_bound`, which no row exceeds.
+        Public norm that most rows do not exceed. The private estimator shortens longer rows to this
+        norm and adds less noise. None uses `norm_bound`, which no row exceeds.
     interactions : sequence of tuples of names, default=()
-        Columns that act together, such as ``[("day", "month")]``: the products of their features
-        are one more block of norm 1, in which numbers are cells at their cuts, or eight spaced
-        equally on their scale.
+        Columns that act together, such as ``[("day", "month")]``. The products of their features
+        form one more block of norm 1. Numbers become cells at their cuts, or eight intervals
+        equally spaced on their scale.
     others : {"raise", "ignore"}, default="raise"
-        What becomes of columns of a table that the schema does not mention: an error that names
-        them, or nothing: they are neither read nor checked, which suits exports of hundreds of
-        columns. A misspelt `IgnoredColumn` is then not noticed.
+        Treatment of table columns that the schema does not mention. ``"raise"`` raises an error
+        that names them. ``"ignore"`` neither reads nor checks them, which suits exports with
+        hundreds of columns. A misspelt `IgnoredColumn` is then not noticed.
 
     See Also
     --------
-    skdp.datasets.load_schema : Ready schemas.
+    skdp.datasets.load_schema : Ready-made schemas.
 
     Examples
     --------
@@ -88,26 +88,27 @@ class TableSchema(TableDescription):
         name: str = "",
         missing: ListedMissing = "indicator",
     ) -> Self:
-        """Return a schema from a pair of bounds or a list of values for each column.
+        """Return a schema from bounds or a list of values per column.
 
-        Bounds and lists must be public. Columns of numbers become waves between their bounds
-        (``encoding="waves"`` of `NumericColumn`), lists of two values one feature, longer ones
-        categories. A pair of dates makes a `DateColumn` of month, weekday and waves of days, and of
-        hours if one of them has a time of day.
+        Bounds and lists must be public. Numeric columns become waves between their bounds
+        (``encoding="waves"`` of `NumericColumn`). Lists of two values become one feature, and
+        longer lists become categories. A pair of dates becomes a `DateColumn` with month, weekday
+        and waves of days. It also has hours if one of the dates has a time of day.
 
         Parameters
         ----------
         bounds : mapping
-            By the name of a column a tuple ``(lower, upper)``, of numbers, dates or texts such as
-            "2020-01-31"; or a list of all its values. A column itself, such as
-            ``days_between("admitted", "discharged", 0, 60)``, takes the name before it and stays
-            as it is otherwise.
+            For each column name, a tuple ``(lower, upper)`` of numbers, dates or texts such as
+            "2020-01-31", or a list of all values. A column object, such as
+            ``days_between("admitted", "discharged", 0, 60)``, takes the key as its name and is
+            otherwise unchanged.
         label : str or None, default=None
-            The column to predict, whose list in `bounds` holds its classes, or its bounds.
+            Name of the column to predict. Its entry in `bounds` is a list of classes or a pair of
+            bounds.
         name : str, default=""
             Name of the table.
         missing : {"indicator", "ignore", "refuse"}, default="indicator"
-            What becomes of missing cells in all columns; see `NumericColumn`.
+            Treatment of missing cells in all columns; see `NumericColumn`.
 
         Raises
         ------
@@ -129,22 +130,22 @@ class TableSchema(TableDescription):
     def draft(
         cls, table: Any, dtypes: Any = None, *, label: str | None = None, name: str = ""
     ) -> Self:
-        """Return a schema with the columns of a table and everything else left open.
+        """Return a schema with the columns of a table and all other fields open.
 
-        Only names and types are read: bounds and lists are for you to fill in from public
-        sources, and `preprocessor` refuses until they are. `left_open` names them. A column whose
-        type is one of dates becomes a `DateColumn`, in the type's time zone if it has one.
+        Only names and types are read. Fill in bounds and lists from public sources; `left_open`
+        lists the open fields, and `preprocessor` raises until they are filled in. A column with a
+        date type becomes a `DateColumn`, in the type's time zone if it has one.
 
         Parameters
         ----------
         table : DataFrame, mapping or sequence of str
-            A frame, or a kind of column (such as "numeric") for each name; or names alone, with
-            `dtypes`.
+            A frame; a mapping from names to kinds of column, such as "numeric"; or a sequence of
+            names, together with `dtypes`.
         dtypes : sequence or None, default=None
-            The type of each column, such as ``frame.dtypes``, where `table` holds names.
+            Type of each column, such as ``frame.dtypes``, if `table` contains names.
         label : str or None, default=None
-            Name of the column to predict: its classes are left open, or its bounds if a mapping
-            gives it the kind "numeric".
+            Name of the column to predict. Its classes stay open, or its bounds if a mapping gives
+            it the kind "numeric".
         name : str, default=""
             Name of the table.
 
@@ -161,18 +162,18 @@ class TableSchema(TableDescription):
     def preprocessor(self, *, positions: bool = False) -> ColumnTransformer:
         """Return the scikit-learn transformer that the description determines.
 
-        It has one `SchemaEncoder` for each kind of column and each interaction. Its fit learns
-        nothing from rows, and its output rows have norm at most `norm_bound`.
+        It has one `SchemaEncoder` per kind of column and per interaction. Its fit learns nothing
+        from rows, and its output rows have norm at most `norm_bound`.
 
         Parameters
         ----------
         positions : bool, default=False
-            Take an array whose columns are `inputs`, in that order, instead of a frame.
+            Whether to accept an array with the columns `inputs`, in that order, instead of a frame.
 
         Raises
         ------
         ValueError
-            If no column is a feature, or bounds or categories are left open.
+            If no column is a feature, or if bounds or categories are still open.
         """
         return make_preprocessor(self, positions)
 
@@ -184,35 +185,36 @@ class TableSchema(TableDescription):
         encoding: SchemaEncoding = "declared",
         interactions: Iterable[Any] | None = None,
     ) -> Pipeline:
-        """Return a pipeline of the preprocessor and a clone of an estimator that knows its norm.
+        """Return a pipeline of the preprocessor and a clone of an estimator.
 
         Parameters
         ----------
         estimator : estimator
-            A private classifier or regressor, a search over one, or any other estimator. Every
-            parameter ``data_norm`` in it that is None is set to `data_norm`, but not those of steps
-            behind others, which see other rows; every such ``classes`` and ``prevalence`` to the
-            label's, and ``target_bounds`` to the bounds of a number.
+            A private classifier or regressor, a search over one, or any other estimator. Parameters
+            named ``data_norm`` in it, at any depth, are set to `data_norm` if they are None. So are
+            ``classes``, ``prevalence`` and ``target_bounds``, to the values of the label. The
+            ``data_norm`` of estimators behind other steps is not set, because these receive other
+            rows.
         positions : bool, default=False
             See `preprocessor`.
         encoding : {"declared", "auto"}, default="declared"
             See `with_encoding`.
         interactions : sequence of tuples of names or None, default=None
-            Takes the place of the schema's own.
+            Interactions that replace those of the schema. None uses those of the schema.
 
         Returns
         -------
         Pipeline
-            ``fit(table)`` takes labels from the label's column, and ids from the unit's; so do
-            ``score(table)``, private searches over it, and evaluations. ``fit(X, y, groups=ids)``
-            hands ids to every step that learns privately, or is refused. Without ids it warns if
-            the unit may have several rows.
+            ``fit(table)`` takes labels from the label's column and ids from the unit's column.
+            ``score(table)``, private searches over the pipeline and evaluations do the same.
+            ``fit(X, y, groups=ids)`` passes ids to every step that learns privately, or raises.
+            Without ids it warns if the unit may have several rows.
 
         Raises
         ------
         ValueError
-            If a ``data_norm`` was given for the schema's rows and is another, or a classifier is
-            to predict a number, or a regressor a class.
+            If ``data_norm`` is set to another value for the schema's rows. Also if a classifier
+            would predict a number, or a regressor a class.
 
         Examples
         --------
@@ -229,29 +231,29 @@ class TableSchema(TableDescription):
         return make_schema_pipeline(schema, estimator, positions)
 
     def check(self, frame: Any, *, label: bool = True) -> None:
-        """Compare a table's columns and their types with the description; no cell is looked at.
+        """Compare the columns and types of a table with the description; no cell is read.
 
         Parameters
         ----------
         frame : DataFrame
             A pandas or polars frame.
         label : bool, default=True
-            Whether the label must be there.
+            Whether the label must be in the table.
 
         Raises
         ------
         ValueError
-            With everything that is amiss: missing columns, columns that the schema does not
-            mention unless `others` is "ignore", types that do not fit.
+            If columns are missing, if types do not fit, or if there are columns that the schema
+            does not mention and `others` is "raise". The message lists all problems.
         """
         frames.check_frame(self, frame, label=label)
 
     def review(self, frame: Any) -> list[str]:
-        """Look at the cells of a table for signs of a mistake in it or in the schema.
+        """Check the cells of a table for signs of mistakes in it or in the schema.
 
-        **The list is for the eyes of whoever holds the table.** It is read off private cells
-        without noise, no budget is charged, and no guarantee covers it, not even whether it is
-        empty. What it makes you change in the schema must have a public source.
+        **The result is only for the holder of the table.** It is computed from private cells
+        without noise, and no budget is charged. No guarantee covers it, not even whether it is
+        empty. Any change of the schema that follows from it needs a public source.
 
         Parameters
         ----------
@@ -261,14 +263,19 @@ class TableSchema(TableDescription):
         Returns
         -------
         list of str
-            What `check` would refuse, and a sentence for each doubt: bounds that are the smallest
-            and largest cell to the last digit, cells beyond bounds or within a small part of them,
-            texts that are no numbers, cells not listed, many missing ones, units of too many rows.
+            The problems that `check` would report, and a sentence for each suspicious finding:
+
+            - bounds that equal the smallest and largest cell to the last digit;
+            - cells beyond the bounds, or within a small part of them;
+            - texts that are no numbers;
+            - unlisted cells;
+            - many missing cells;
+            - units with too many rows.
 
         Raises
         ------
         ValueError
-            If bounds or lists are left open.
+            If bounds or lists are still open.
 
         Examples
         --------
@@ -287,24 +294,24 @@ class TableSchema(TableDescription):
         Parameters
         ----------
         frame : DataFrame or ParquetTable
-            A pandas or polars frame, one of Dask, or a table on disk, see `skdp.data.open_parquet`.
+            A frame of pandas, polars or Dask, or a table on disk, see `skdp.data.open_parquet`.
         groups : bool, default=False
-            Whether to return the ids of the unit's column as well, for ``fit(X, y, groups=...)``.
+            Whether to return also the ids of the unit's column, for ``fit(X, y, groups=...)``.
 
         Returns
         -------
         X : DataFrame
-            The columns `inputs`, of the same kind of table.
+            The columns `inputs`, in the same kind of table.
         y : ndarray of shape (n_samples,)
-            Labels, each one of the label's classes; of a number floats within its bounds.
+            Labels, each one of the label's classes; floats within its bounds for a numeric label.
         groups : ndarray of shape (n_samples,)
             Ids, only with ``groups=True``.
 
         Raises
         ------
         ValueError
-            If `check` fails, the schema has no label, a cell of the label is not listed or no
-            number, or the unit's column is wanted and not declared or not there.
+            If `check` fails or the schema has no label. Also if a cell of the label is not listed
+            or no number, or if requested ids have no declared column in the table.
 
         Examples
         --------
@@ -318,38 +325,41 @@ class TableSchema(TableDescription):
         return frames.split_frame(self, frame, groups=groups)
 
     def split_holdout(self, table: Any, share: float, seed: int) -> tuple[Any, Any]:
-        """Return a table's rows to fit on, and those that are held out, all of a unit together.
+        """Divide a table into rows to fit on and held-out rows; all rows of a unit stay together.
 
-        A unit goes to its side by a keyed hash of its id and the seed, whoever else is there, and
-        stays there in any later table. Without a column of ids each row goes by its number.
+        A keyed hash of the id and the seed decides the side of a unit, independently of other
+        units. The unit stays on this side in any later table. Without a column of ids, rows are
+        divided by their numbers.
 
         Parameters
         ----------
         table : DataFrame or ParquetTable
-            A pandas or polars frame, one of Dask, or a table on disk, see `skdp.data.open_parquet`.
+            A frame of pandas, polars or Dask, or a table on disk, see `skdp.data.open_parquet`.
         share : float
-            Share of units that are held out, on average, in (0, 1).
+            Expected share of units that are held out, in (0, 1).
         seed : int
-            Public number, chosen before rows are looked at. Divide a half again by another one.
+            Public number. Choose it before you look at rows, and use another seed to divide a half
+            again.
 
         Returns
         -------
         kept, held_out : tables of the same kind
-            The two halves; of a table on disk views, which read blocks.
+            The two halves. For a table on disk they are views, which read blocks.
 
         Raises
         ------
         ValueError
-            If the column of ids is not in the table, or a unit may have several rows and no column
-            names their ids.
+            If the column of ids is not in the table, or if a unit may have several rows and no
+            column contains their ids.
 
         Notes
         -----
-        Numbers of units in each half count as public. One unit's rows are in one half: a release
-        of each protects it as the one with the larger epsilon does, if a replaced unit keeps its
-        id, or a unit is added or removed (:ref:`Theorem 6 of units <units-6>`). A unit of another
-        id may move to the other side, and no guarantee hides the new numbers. A row that goes by
-        its number keeps it under replace-one; a row that is removed leaves its place empty.
+        The numbers of units in each half count as public. All rows of a unit are in one half. A
+        release of each half protects a unit as the release with the larger epsilon does
+        (:ref:`Theorem 6 of units <units-6>`). This requires that a replaced unit keeps its id, or
+        that a unit is added or removed. A unit with another id may move to the other side, and no
+        guarantee hides the new numbers. A row that is assigned by its number keeps the number under
+        replace-one. A row that is removed leaves its place empty.
 
         Examples
         --------
@@ -365,29 +375,28 @@ class TableSchema(TableDescription):
         return frames.split_holdout(self, table, share, seed)
 
     def read_csv(self, path: Any, **options: Any) -> Any:
-        """Read a table, each cell by the description of its column and by itself.
+        """Read a table; only its column's description decides how a cell is read.
 
-        pandas alone decides a column's type by all of its cells, so that one row can change what
-        the others mean.
+        pandas would choose a column's type from all of its cells, and one row could change the
+        meaning of the others.
 
         Parameters
         ----------
         path : path-like
             The file.
         **options : dict
-            Given to `pandas.read_csv`, if they are about the layout of the file, such as ``sep``
-            or ``encoding``; what cells mean is the schema's to say.
+            Options of `pandas.read_csv` about the layout of the file, such as ``sep`` or
+            ``encoding``. The schema decides the meaning of cells.
 
         Returns
         -------
         DataFrame
-            Numeric columns as float64, NaN where a cell is no number. Where only numbers are
-            listed, objects: integers exactly, other numbers as floats, other cells as text; a
-            number is what JSON writes as one, so that 01 is none. Where False or True is listed,
-            true and false in small or large letters are these. All else is text, dates included,
-            which are read when they are encoded. An empty cell is
-            missing unless it is listed; other words that stand for a missing one, such as NA,
-            belong into `missing_codes`.
+            Numeric columns are float64, with NaN for cells that are no number. Columns with a list
+            of numbers are objects: exact integers, floats for other numbers, and text for other
+            cells. A number is written as in JSON; 01 is none. If False or True is listed, true and
+            false stand for them in upper or lower case. All other columns are text, including
+            dates, which are read when they are encoded. An empty cell is missing unless it is
+            listed. List other words for a missing cell, such as NA, in `missing_codes`.
 
         Raises
         ------
@@ -397,24 +406,24 @@ class TableSchema(TableDescription):
         return frames.read_csv(self, path, options)
 
     def read_parquet(self, path: Any, **options: Any) -> Any:
-        """Read a table in the types that the file declares, which a missing cell does not change.
+        """Read a table with the types that the file declares, which missing cells do not change.
 
         Parameters
         ----------
         path : path-like
             The file.
         **options : dict
-            Given to `pandas.read_parquet`, such as ``columns``; the frame is backed by pyarrow.
+            Options of `pandas.read_parquet`, such as ``columns``. The frame is backed by pyarrow.
         """
         return frames.read_parquet(self, path, options)
 
     def sample_public(
         self, n: int, *, marginals: Mapping[str, Any] | None = None, random_state: Any = None
     ) -> Any:
-        """Return rows drawn from the description alone, which cost no privacy.
+        """Return random rows that follow only from the description, and need no privacy budget.
 
-        Columns are independent of each other. They can stand in for public rows, for example as
-        `X_public` of `PATEClassifier`; the less they look like real rows, the less a student learns
+        Columns are independent of each other. The rows can replace public rows, for example as
+        `X_public` of `PATEClassifier`. The less they resemble real rows, the less a student learns
         from them.
 
         Parameters
@@ -422,22 +431,22 @@ class TableSchema(TableDescription):
         n : int
             Number of rows, at least 1.
         marginals : mapping or None, default=None
-            By the name of a column: of a listed one a probability for each value; of numbers the
-            edges of intervals that are equally likely, such as published deciles, where an edge may
-            be repeated; of dates likewise. They must be public. Other columns are uniform: on the
-            list, or between the bounds.
+            Public distribution per column name. For a listed column it is a probability per value.
+            For numbers and dates it is a sequence of edges of equally likely intervals, such as
+            published deciles; edges may be repeated. Other columns are uniform on the list or
+            between the bounds. None makes all columns uniform.
         random_state : None, int or RandomState, default=None
-            Source of the rows, which need no secret randomness.
+            Source of randomness; it need not be secret.
 
         Returns
         -------
         DataFrame of shape (n, n_features)
-            A pandas frame of the columns `inputs`, as `preprocessor` takes it.
+            A pandas frame with the columns `inputs`, as `preprocessor` accepts it.
 
         Raises
         ------
         ValueError
-            If bounds or lists are left open, or a marginal does not fit its column.
+            If bounds or lists are still open, or if a marginal does not fit its column.
 
         Examples
         --------
