@@ -98,7 +98,7 @@ def test_without_enough_signal_or_when_off_events_are_bare():
 
 
 def test_reasons_are_given_by_name():
-    with pytest.raises(ValueError, match="'noise' is not offered"):
+    with pytest.raises(ValueError, match="'noise' is not supported"):
         OperaLogisticRegression(calibrate="noise").privacy_plan(100, 2)
     with pytest.raises(ValueError, match="delta=0"):
         OperaLogisticRegression(delta=0.0, calibrate="private").privacy_plan(100, 2)

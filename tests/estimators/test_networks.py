@@ -107,7 +107,7 @@ WRONG = [
     ({"hidden_layer_sizes": "8"}, TypeError, "hidden_layer_sizes must be an integer"),
     ({"hidden_layer_sizes": None}, TypeError, "hidden_layer_sizes must be an integer"),
     ({"hidden_layer_sizes": [[3]]}, TypeError, "hidden_layer_sizes must be an integer"),
-    ({"hidden_layer_sizes": (2,) * 101}, ValueError, "may list 100 layers"),
+    ({"hidden_layer_sizes": (2,) * 101}, ValueError, "may list at most 100 layers"),
     ({"hidden_layer_sizes": 10**9}, ValueError, "smaller layers"),
     ({"activation": "logistic"}, ValueError, "activation must be one of 'relu', 'tanh'"),
     ({"clipping": "layer"}, ValueError, "clipping must be one of"),

@@ -78,7 +78,7 @@ def test_bad_shared_parameters(estimator, table, name, values, error):
             "fixed size, which add-remove",
         ),
         (DPSGDClassifier, {"noise_multiplier": 0.0}, "noise_multiplier"),
-        (DPSGDClassifier, {"epsilon": None}, "epsilon=None needs noise_multiplier"),
+        (DPSGDClassifier, {"epsilon": None}, "epsilon=None requires noise_multiplier"),
         (DPSGDClassifier, {"noise_multiplier": 0.5, "epsilon": 0.1}, "more than epsilon=0.1"),
         (DPSGDClassifier, {"max_grad_norm": -1.0}, "max_grad_norm"),
         (DPSGDClassifier, {"solver": "rmsprop"}, "solver must be one of"),
@@ -113,7 +113,7 @@ def test_shapes(estimator, table):
 
 def test_labels(estimator, table):
     X, y = table
-    refuses(estimator, X, np.zeros_like(y), "one class only")
+    refuses(estimator, X, np.zeros_like(y), "only one class")
     refuses(estimator, X, X[:, 0], "continuous|Unknown label type")
     refuses(estimator, X, y, "not in classes=", classes=[1, 2])
     refuses(estimator, X, y, "not in classes=", classes=["0", "1"])
