@@ -101,8 +101,8 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
             f"Gaussian noise on counts of targets in {plan.tuning.bins} bins, on second moments of "
             f"rows and on {plan.steps.times} sums of clipped gradients, with standard deviations "
             f"{plan.counts.scale:.6g}, {plan.moments.scale:.6g} and, in units of the clipping "
-            f"norm, {plan.steps.scale:.6g} (scaled units); together {plan.mu:.6g}-GDP (Dong, Roth & "
-            "Su 2022, Corollary 3.3)",
+            f"norm, {plan.steps.scale:.6g} (scaled units); together {plan.mu:.6g}-GDP (Dong, Roth "
+            "& Su 2022, Corollary 3.3)",
             "the clipping norm follows from noisy counts and moments; every iterate is paid for",
         )
 

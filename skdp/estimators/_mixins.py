@@ -134,7 +134,7 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
 
     def _about_targets(self) -> str:
         if self.classes is None:
-            return "the label set was read from y and is taken to be public"
+            return "the label set was read from y and is assumed to be public"
         return "the label set classes= is public"
 
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:

@@ -32,8 +32,8 @@ _CLIPPED_BY = {
     "normalize": ("gradients are clipped by dividing them by their norm plus 0.01",),
 }
 _ARITHMETIC = (
-    "proofs assume real numbers for noise, which is double precision; bounds are proved for computed "
-    "sums (docs/proofs/networks.md): on rows of double precision, and on rows of single "
+    "proofs assume real numbers for noise, which is double precision; bounds are proved for "
+    "computed sums (docs/proofs/networks.md): on rows of double precision, and on rows of single "
     "precision for tables in which a null row replaces a missing one"
 )
 _OF_LINES_AND_NETWORKS = {
@@ -185,7 +185,8 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         if "network" in plan.model.facts and not 1.0 / _LARGEST <= plan.clip <= _LARGEST:
             raise ValueError(
                 f"The clipping norm must be in [{1.0 / _LARGEST:g}, {_LARGEST:g}], got "
-                f"{plan.clip:g} from these parameters. Change max_grad_norm, radius or noise_multiplier."
+                f"{plan.clip:g} from these parameters. Change max_grad_norm, radius or "
+                "noise_multiplier."
             )
         return super()._account(plan)  # type: ignore[safe-super]
 

@@ -165,7 +165,7 @@ def test_weights_of_one_are_no_weights(cls):
 
 
 MISTAKES = [
-    ({"class_weight": "balanced"}, r"declare prevalence=.*prevalence='private'"),
+    ({"class_weight": "balanced"}, r"Declare prevalence=.*prevalence='private'"),
     ({"class_weight": {0: 1.0, 2: 1.0}}, "class_weight must name exactly the labels"),
     ({"class_weight": {0: 1.0, 1: 1.0, 2: 1.0}}, "class_weight must name exactly the labels"),
     ({"class_weight": {0: 1.0, 1: 0.0}}, r"class_weight\[1\] must be finite and at least"),
