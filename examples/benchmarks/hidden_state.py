@@ -212,15 +212,15 @@ def report(directory: str | None) -> Iterator[str]:
     yield "# Noise saved by hiding iterates"
     yield ""
     yield wrapped(
-        '`calibration="hidden-state"` charges only for the last iterate. This page shows the noise '
-        f"on the sum of gradients for epsilon = {EPSILON:g} at delta = {DELTA:g}, replace-one, n = "
-        f"{N_ROWS}, with logistic loss on rows of norm 1 (scaled units)."
+        f"This page shows the noise on the sum of gradients for epsilon = {EPSILON:g} at delta = "
+        f"{DELTA:g} under replace-one. n is {N_ROWS}, and the loss is logistic on rows of norm 1 "
+        "(scaled units)."
     )
     yield ""
     yield wrapped(
-        "*Composition* charges for every noisy gradient. The other columns charge for the last "
-        "iterate, with step size 1/M; brackets contain the factor by which they need less noise. "
-        "Regenerate with `python examples/benchmarks/hidden_state.py --markdown "
+        "*Composition* charges for every noisy gradient. The other columns charge only for the last "
+        'iterate (`calibration="hidden-state"`), with step size 1/M; brackets contain the factor of '
+        "noise saved. Regenerate with `python examples/benchmarks/hidden_state.py --markdown "
         "docs/hidden_state.md`. Theorem and conditions: [proofs](proofs/hidden_state.md)."
     )
     for title, sampling, batch, steps in (
@@ -250,8 +250,8 @@ def report(directory: str | None) -> Iterator[str]:
         *no_gain(),
         "",
         wrapped(
-            "Forgetting takes about `1/(eta m)` steps with a penalty m, or `D n/(eta gap)` steps in "
-            "a set of diameter D. Shorter runs cost the same as their composition. Step sizes that "
+            "Forgetting takes about `1/(eta m)` steps with a penalty m, or `D n/(eta gap)` steps "
+            "in a set of diameter D. Shorter runs cost the same as their composition. Step sizes that "
             "decrease, or shrink with the length of the run, never reach this point. A run that "
             'stops early and averages its iterates, with `calibration="pld"`, then uses noise '
             "better."
@@ -262,9 +262,8 @@ def report(directory: str | None) -> Iterator[str]:
         "## Default fits",
         "",
         wrapped(
-            "Accuracy on held-out rows of logistic regression with default parameters: mean and "
-            "standard deviation over seeds (20 on small tables, 3 on large ones), and median "
-            "seconds of a fit."
+            "Accuracy of default logistic regression on held-out rows, and median seconds of a fit. "
+            "Mean and standard deviation over seeds (20 on small tables, 3 on large ones)."
         ),
         "",
         wrapped(
