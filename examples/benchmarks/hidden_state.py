@@ -13,6 +13,7 @@ files are read from the directory that --data or the environment variable SKDP_D
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
 import time
 from collections.abc import Iterator
@@ -203,7 +204,9 @@ def accuracies(directory: str | None) -> Iterator[str]:
 
 def wrapped(text: str) -> str:
     """Return a paragraph in lines of at most 119 characters."""
-    return textwrap.fill(text, 119, break_long_words=False, break_on_hyphens=False)
+    whole = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    lines = textwrap.fill(whole, 119, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\0", " ")
 
 
 def report(directory: str | None) -> Iterator[str]:
@@ -218,9 +221,9 @@ def report(directory: str | None) -> Iterator[str]:
     )
     yield ""
     yield wrapped(
-        "*Composition* charges for every noisy gradient. The other columns charge only for the last "
-        'iterate (`calibration="hidden-state"`), with step size 1/M; brackets contain the factor of '
-        "noise saved. Regenerate with `python examples/benchmarks/hidden_state.py --markdown "
+        "*Composition* charges for every noisy gradient. The other columns charge only for the "
+        'last iterate (`calibration="hidden-state"`), with step size 1/M; brackets contain the '
+        "factor of noise saved. Regenerate with `python examples/benchmarks/hidden_state.py --markdown "
         "docs/hidden_state.md`. Theorem and conditions: [proofs](proofs/hidden_state.md)."
     )
     for title, sampling, batch, steps in (
@@ -251,8 +254,8 @@ def report(directory: str | None) -> Iterator[str]:
         "",
         wrapped(
             "Forgetting takes about `1/(eta m)` steps with a penalty m, or `D n/(eta gap)` steps "
-            "in a set of diameter D. Shorter runs cost the same as their composition. Step sizes that "
-            "decrease, or shrink with the length of the run, never reach this point. A run that "
+            "in a set of diameter D. Shorter runs cost the same as their composition. Step sizes "
+            "that decrease, or shrink with the length of the run, never reach this point. A run that "
             'stops early and averages its iterates, with `calibration="pld"`, then uses noise '
             "better."
         ),
@@ -262,8 +265,8 @@ def report(directory: str | None) -> Iterator[str]:
         "## Default fits",
         "",
         wrapped(
-            "Accuracy of default logistic regression on held-out rows, and median seconds of a fit. "
-            "Mean and standard deviation over seeds (20 on small tables, 3 on large ones)."
+            "Accuracy of default logistic regression on held-out rows, and median seconds of a "
+            "fit. Mean and standard deviation over seeds (20 on small tables, 3 on large ones)."
         ),
         "",
         wrapped(
