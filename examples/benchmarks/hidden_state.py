@@ -223,8 +223,9 @@ def report(directory: str | None) -> Iterator[str]:
     yield wrapped(
         "*Composition* charges for every noisy gradient. The other columns charge only for the "
         'last iterate (`calibration="hidden-state"`), with step size 1/M; brackets contain the '
-        "factor of noise saved. Regenerate with `python examples/benchmarks/hidden_state.py --markdown "
-        "docs/hidden_state.md`. Theorem and conditions: [proofs](proofs/hidden_state.md)."
+        "factor of noise saved. Regenerate with `python examples/benchmarks/hidden_state.py "
+        "--markdown docs/hidden_state.md`. Theorem and conditions: "
+        "[proofs](proofs/hidden_state.md)."
     )
     for title, sampling, batch, steps in (
         ("All rows at each step", "full", N_ROWS, (100, 1000, 10**4, 10**5, 10**6)),
@@ -255,8 +256,8 @@ def report(directory: str | None) -> Iterator[str]:
         wrapped(
             "Forgetting takes about `1/(eta m)` steps with a penalty m, or `D n/(eta gap)` steps "
             "in a set of diameter D. Shorter runs cost the same as their composition. Step sizes "
-            "that decrease, or shrink with the length of the run, never reach this point. A run that "
-            'stops early and averages its iterates, with `calibration="pld"`, then uses noise '
+            "that decrease, or shrink with the length of the run, never reach this point. A run "
+            'that stops early and averages its iterates, with `calibration="pld"`, then uses noise '
             "better."
         ),
         "",

@@ -505,7 +505,7 @@ def test_a_pair_of_tables_may_differ_in_all_rows_of_a_patient():
     removal = DPSGDClassifier(
         adjacency="add-remove", data_norm=1.0, classes=[0, 1], fit_intercept=False
     )
-    with pytest.raises(ValueError, match="zeros on one side"):
+    with pytest.raises(ValueError, match="zeros in one table"):
         audit_epsilon(removal, one, labels, groups=ids, neighbour=pair)
     with pytest.raises(ValueError, match="fit_intercept=False"):
         audit_epsilon(DPSGDClassifier(adjacency="add-remove", data_norm=1.0), X, y, groups=ids)

@@ -285,7 +285,7 @@ def test_result_as_text_json_and_html():
         ({"n_shadow_models": 0}, ValueError, "n_shadow_models"),
         ({"parts": (X[:5], Y[:5], X, Y)}, ValueError, "at least 10"),
         ({"parts": (X, Y[:50], X, Y)}, ValueError, "inconsistent"),
-        ({"model": LinearRegression()}, TypeError, "no classifier"),
+        ({"model": LinearRegression()}, TypeError, "must be a classifier"),
         ({"model": DecisionTreeClassifier()}, NotFittedError, "not fitted"),
     ],
 )
