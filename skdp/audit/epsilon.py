@@ -88,8 +88,8 @@ def audit_epsilon(
         lack this row if steps are noisy gradients; otherwise zeros replace it. With
         `groups`, the ids are the same, and the rows of one id differ; absent rows are zeros.
     n_trials : int, default=10_000
-        Number of runs on each table, at least 20. The bound on mu is below the value that the
-        attack achieves by about ``12 / sqrt(n_trials)``, and by half as much again for mu = 3.
+        Number of runs on each table, at least 20. The bound on mu is smaller than the
+        attack's mu by about ``12 / sqrt(n_trials)``, and by half as much again for mu = 3.
     confidence : float, default=0.999
         Probability, in (0, 1), with which the bounds are valid.
     release : {"model", "all"}, default="model"

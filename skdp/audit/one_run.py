@@ -126,7 +126,7 @@ def audit_in_one_run(
 
         ``"binomial"`` assumes that the column of a canary is independent of other canaries. It
         supports noisy gradients of linear models on full or Poisson batches, without intercept and
-        projection. Noise must be independent in all columns, and the fit must release nothing else
+        projection. Noise must be independent in all columns, and the fit must have no other release
         (``calibrate=None``, no ``prevalence="private"``).
 
         ``"gaussian"`` also assumes normal noise of equal size in all columns. It requires

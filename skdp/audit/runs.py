@@ -379,7 +379,7 @@ class Transcripts:
         lots: KeptLots | None,
         replayed: ReleaseTrace | None = None,
     ) -> ReleaseTrace:
-        """Record a run on one of the tables and its lots, or replay one that was recorded."""
+        """Record a run on one of the tables with its batches, or replay a recorded run."""
         plan = self._tables[side].plan
         with record_releases(replayed) as trace:
             self._tables[side].fit(stream, replace(plan, lots=lots) if lots else plan)

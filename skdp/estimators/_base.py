@@ -98,9 +98,9 @@ class PrivateModel(PrivateFit, BaseEstimator):
         y : array-like of shape (n_samples,)
             Target values. `y` and `groups` may be dask arrays too.
         groups : array-like of shape (n_samples,), default=None
-            Id of each row, integers or strings. All rows of one id form one record, which the
-            guarantee protects as a unit: n is the public number of ids, and the number of rows is
-            private. `unit_weighting` sets their weight; estimators without it use one random row
+            Id of each row, integers or strings. The guarantee then protects all rows of one id
+            together, as one record. n is the public number of ids; the number of rows is private.
+            `unit_weighting` sets their weight; estimators without it use one random row
             of each id. None treats each row as a record. See ``docs/patients.md``.
         **fit_params : dict
             Must be empty. `sample_weight` is refused, since a weight multiplies the influence of

@@ -138,7 +138,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     r"""Linear least squares from one noisy release of second moments, with intervals.
 
     The sums of products of columns, target included, are released once with Gaussian noise.
-    Everything computed from them is free: solutions for any penalty and any subset of features, the
+    Everything computed from them is free: solutions for any penalty and subset of features, the
     coefficient of determination, and confidence intervals that include the noise.
 
     See Also

@@ -141,8 +141,8 @@ class ObjectivePerturbationLogisticRegression(
     r"""Logistic regression with objective perturbation.
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus a
-    random linear function of the coefficients, and releases the minimiser with a little more noise.
-    The noise is large only in directions in which the rows carry little information. The defaults
+    random linear function of the coefficients. Releases the minimiser with a little more noise. The
+    noise is large only in directions in which the rows carry little information. The defaults
     need no tuning; ``docs/choosing.md`` compares the private classifiers.
 
     See Also
@@ -152,8 +152,8 @@ class ObjectivePerturbationLogisticRegression(
 
     Notes
     -----
-    More than two classes are fitted one-vs-rest with independent noise, and the fit is charged for
-    all of them; the theorem does not cover the softmax loss. Their probabilities are the normalised
+    More than two classes are fitted one-vs-rest with independent noise, and the charge covers all
+    of them: the theorem does not cover the softmax loss. Their probabilities are the normalised
     probabilities of the binary problems. Clipped gradients bias probabilities towards one half
     unless `calibrate` corrects this.
 
@@ -197,8 +197,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
     r"""Linear support vector classifier with objective perturbation.
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus
-    a random linear function of the coefficients, and releases the minimiser with a little more
-    noise. H is the hinge loss with its kink smoothed over ``1 +- half_width``. More than two
+    a random linear function of the coefficients. Releases the minimiser with a little more noise. H
+    is the hinge loss with its kink smoothed over ``1 +- half_width``. More than two
     classes are fitted one-vs-rest, and the fit is charged for all of them.
 
     References

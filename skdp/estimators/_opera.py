@@ -121,8 +121,8 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
 
     Notes
     -----
-    Under replace-one the sensitivity is ``(G + 2 n tau) / (n alpha)``, where G is the largest
-    distance between the gradients of two records and tau the solver's fixed tolerance. Proofs:
+    Under replace-one the sensitivity is ``(G + 2 n tau) / (n alpha)``. G is the largest distance
+    between the gradients of two records, and tau the solver's fixed tolerance. Proofs:
     :ref:`Theorem 1 of output perturbation <output-perturbation-1>`, and for the entire fit
     :ref:`Theorem 8 <output-perturbation-8>`.
 

@@ -277,7 +277,7 @@ class ObjectivePerturbationHuberRegressor(HuberMixin, ObjectiveModel):
 
     Notes
     -----
-    The sign of a residual is unknown. Compared with a loss of known sign this increases the noise
+    The sign of a residual is unknown, which increases the noise compared with losses of known sign:
     by 3 % at (epsilon, delta) = (1, 1e-6), and by 13 % at (0.1, 1e-3).
 
     References

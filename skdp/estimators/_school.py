@@ -141,9 +141,9 @@ def assign_rows(n_rows: int, units: Units | None, n_teachers: int, adjacency: st
         return np.array(teachers)[units.codes]
     if adjacency == "add-remove":
         raise ValueError(
-            "adjacency='add-remove' (which None follows under such a budget) requires groups= in "
-            "fit, an id for each row: removing a row would move all later rows to other teachers. "
-            "Pass groups=, or use adjacency='replace-one'."
+            "adjacency='add-remove' (which None follows under such a budget) requires ids as "
+            "groups= in fit. Without ids, removing a row would move all later rows to other "
+            "teachers. Pass groups=, or use adjacency='replace-one'."
         )
     if n_teachers > n_rows:
         raise ValueError(

@@ -160,7 +160,7 @@ class Case:
         return min((noise.size for noise in noises(traces).values()), default=self.n_draws)
 
     def _pairs(self, removes: bool) -> Iterator[tuple[str, Any, Any]]:
-        """Yield tables that differ in one row; a removed row is last, and zeros in the first table."""
+        """Yield tables that differ in one row; a removed row is last, and zeros in the first."""
         if self._neighbours:
             yield from ((f"pair {j}", *pair) for j, pair in enumerate(self._neighbours))
             return

@@ -93,8 +93,8 @@ def check_sampler(
     Parameters
     ----------
     draw : callable
-        Function of a number of batches that returns the row numbers in all of them and the offsets
-        at which batches begin and end, like ``PoissonSampler.draw``.
+        Function of a number of batches, like ``PoissonSampler.draw``. It returns the row numbers in
+        all batches, and the offsets at which batches begin and end.
     n_rows : int
         Number of rows; several dozen are enough. Memory and time grow with its square.
     sample_rate : float, optional
@@ -124,8 +124,8 @@ def check_sampler(
 
     Notes
     -----
-    A rate with relative error `r` is missed at most once in a million times from about
-    ``130 / r**2`` rows in all batches together, with the default `false_alarm`.
+    With the default `false_alarm`, a rate with relative error `r` is missed at most once in a
+    million times, from about ``130 / r**2`` rows in all batches together.
 
     Examples
     --------

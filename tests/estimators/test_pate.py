@@ -162,7 +162,7 @@ def test_a_removed_group_moves_one_vote_and_no_other_row():
     assert len({(t, g) for t, g in zip(texts, whole, strict=True)}) == len(set(texts))
     part = assign_rows(100, units_of(texts[50:150]), 12, "add-remove")
     np.testing.assert_array_equal(part, whole[50:150])
-    with pytest.raises(ValueError, match="requires groups="):
+    with pytest.raises(ValueError, match="requires ids as groups="):
         pate(adjacency="add-remove").fit(X, Y, X_public=PUBLIC)
 
 
