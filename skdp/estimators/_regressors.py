@@ -277,8 +277,8 @@ class ObjectivePerturbationHuberRegressor(HuberMixin, ObjectiveModel):
 
     Notes
     -----
-    The sign of a residual is unknown, which increases the noise compared with losses of known sign:
-    by 3 % at (epsilon, delta) = (1, 1e-6), and by 13 % at (0.1, 1e-3).
+    Residuals have no known sign. Compared with losses of known sign, noise is 3 % larger at
+    (epsilon, delta) = (1, 1e-6), and 13 % larger at (0.1, 1e-3).
 
     References
     ----------

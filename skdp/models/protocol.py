@@ -1,7 +1,7 @@
 """The protocol of models for plans, in scaled units, and class weights.
 
-A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)`` and then has norm at most 1; ``R`` is the public
-bound `data_norm`. Weights ``u`` of the scaled problem are ``u / R`` in the user's units;
+A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)`` and then has norm at most 1. ``R`` is the
+public bound `data_norm`. Weights ``u`` of the scaled problem are ``u / R`` in the user's units;
 scores and losses are the same in both.
 """
 
