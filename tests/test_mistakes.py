@@ -281,12 +281,10 @@ MISTAKES = {
     "a negative data_norm": Mistake(fit(data_norm=-1.0), ValueError, "data_norm must be"),
     "a data_norm that cuts all rows": Mistake(fit(data_norm=1e-3), "silent"),
     # Labels and rows.
-    "labels as texts": Mistake(
-        fit(y=Y.astype(str)), ValueError, "y contains labels that are not in"
-    ),
-    "the wrong labels": Mistake(fit(y=Y + 1), ValueError, "y contains labels that are not in"),
+    "labels as texts": Mistake(fit(y=Y.astype(str)), ValueError, "y holds labels that are not in"),
+    "the wrong labels": Mistake(fit(y=Y + 1), ValueError, "y holds labels that are not in"),
     "one label": Mistake(
-        fit(y=np.ones(N, int), classes=None), ValueError, "y contains only one class"
+        fit(y=np.ones(N, int), classes=None), ValueError, "y holds one class only"
     ),
     "labels swapped": Mistake(fit(y=1 - Y), "silent"),
     "numbers as labels": Mistake(fit(y=X[:, 1], classes=None), ValueError, "Unknown label type"),

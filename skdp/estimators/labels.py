@@ -36,8 +36,8 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
             labels, codes = np.unique(y, return_inverse=True)
         if labels.size < 2:
             raise ValueError(
-                "y contains only one class, but a classifier needs at least two classes. If these "
-                "rows merely lack the other class, pass the label set as classes=."
+                "y holds one class only: a classifier needs at least two classes. If these rows "
+                "merely lack the other class, pass the label set as classes=."
             )
         return labels, codes.astype(np.int32, copy=False)
     labels = _public_labels(classes)
@@ -48,7 +48,7 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         codes = _positions(labels, y)
     if np.any(codes < 0):
         raise ValueError(
-            "y contains labels that are not in classes=: classes must name every label that can "
+            "y holds labels that are not in classes=: classes must name every label that can "
             "occur, with the type that it has in y."
         )
     return labels, codes

@@ -113,7 +113,7 @@ def test_shapes(estimator, table):
 
 def test_labels(estimator, table):
     X, y = table
-    refuses(estimator, X, np.zeros_like(y), "only one class")
+    refuses(estimator, X, np.zeros_like(y), "one class only")
     refuses(estimator, X, X[:, 0], "continuous|Unknown label type")
     refuses(estimator, X, y, "not in classes=", classes=[1, 2])
     refuses(estimator, X, y, "not in classes=", classes=["0", "1"])
