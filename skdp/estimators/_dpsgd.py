@@ -53,9 +53,9 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
     )
     sampling: Lots = parameter(
         '{"poisson", "allocation"}',
-        """Sampling of batches. ``"poisson"``: each batch includes each row independently.
-        ``"allocation"``: each epoch assigns each row to one of its batches at random. An epoch has
-        ``n / batch_size`` batches (rounded, at least 2), and the number of steps is rounded up to
+        """Sampling of batches. ``"poisson"``: each batch includes each record independently.
+        ``"allocation"``: each epoch assigns each record to one of its batches at random. An epoch
+        has ``n / batch_size`` batches (rounded, at least 2), and the number of steps is rounded up to
         complete epochs. It needs less noise for few epochs under add-remove, and the same noise
         for many epochs or under replace-one. Its calibration takes seconds, or minutes for
         thousands of batches per epoch.""",

@@ -184,9 +184,9 @@ class GrpuaModel(DescentModel):
     )
     sampling: Sampling = parameter(
         '{"poisson", "uniform"}',
-        """Sampling of batches smaller than n: each row independently (``"poisson"``), or a uniform
-        random subset of fixed size without replacement (``"uniform"``, as in the paper; requires
-        ``adjacency="replace-one"``).""",
+        """Sampling of batches smaller than n: each record independently (``"poisson"``), or a
+        uniform random subset of fixed size without replacement (``"uniform"``, as in the paper;
+        requires ``adjacency="replace-one"``).""",
         default="poisson",
     )
     calibration: NoiseCalibration = parameter(
