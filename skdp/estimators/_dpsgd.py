@@ -55,7 +55,7 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
         '{"poisson", "allocation"}',
         """Sampling of batches. ``"poisson"``: each batch includes each record independently.
         ``"allocation"``: each epoch assigns each record to one of its batches at random. An epoch
-        has ``n / batch_size`` batches (rounded, at least 2), and the number of steps is rounded up to
+        has ``n / batch_size`` batches (rounded, at least 2). The number of steps is rounded up to
         complete epochs. It needs less noise for few epochs under add-remove, and the same noise
         for many epochs or under replace-one. Its calibration takes seconds, or minutes for
         thousands of batches per epoch.""",

@@ -128,8 +128,8 @@ class LinearModel:
         outputs = self.n_parts * self.part_loss.n_outputs
         if not self.n_outputs == self.loss.n_outputs == outputs:
             raise ValueError(
-                f"n_outputs must be that of the loss, {self.loss.n_outputs}, or of its parts, "
-                f"{outputs}; got {self.n_outputs}."
+                "The number of outputs must be the same for the model, the loss and its parts, got "
+                f"{self.n_outputs}, {self.loss.n_outputs} and {outputs}."
             )
 
     @property
@@ -278,9 +278,7 @@ class VariationalModel:
     n_features = _of_linear("n_features")
     n_outputs = _of_linear("n_outputs")
     n_parts = _of_linear("n_parts")
-    n_weights_per_output = _of_linear(
-        "n_weights_per_output"
-    )  # means; curvatures have the same number
+    n_weights_per_output = _of_linear("n_weights_per_output")  # also of curvatures
     smoothness = _of_linear("smoothness")  # in the means at given variances
 
     @property
