@@ -178,8 +178,8 @@ class ObjectivePerturbationLogisticRegression(
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
         """Clipping norm C of each record's gradient, in units of the loss per weight. The log-loss
-        of a row x continues as a straight line where its slope exceeds ``C/|x|``. A smaller norm
-        means less noise and more bias. ``"auto"`` uses a share of `data_norm` that grows with the
+        of a row x continues as a straight line where its slope exceeds ``C/|x|``. This bounds the
+        influence of one record, and so the noise. ``"auto"`` uses a share of `data_norm` that grows with the
         number of rows and epsilon; None does not clip the log-loss.""",
         default="auto",
     )
@@ -222,8 +222,8 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
         """Clipping norm C of each record's gradient, in units of the loss per weight. The loss of a
-        row x continues as a straight line where its slope exceeds ``C/|x|``. A smaller norm means
-        less noise and more bias. ``"auto"`` and None do not clip, since the slope of the hinge
-        loss is bounded already.""",
+        row x continues as a straight line where its slope exceeds ``C/|x|``. This bounds the
+        influence of one record, and so the noise. ``"auto"`` does not clip, since the hinge loss
+        is clipped already; None does not clip either.""",
         default="auto",
     )
