@@ -179,8 +179,8 @@ class ObjectivePerturbationLogisticRegression(
         'float, "auto" or None',
         """Clipping norm C of each record's gradient, in units of the loss per weight. The log-loss
         of a row x continues as a straight line where its slope exceeds ``C/|x|``. This bounds the
-        influence of one record, and so the noise. ``"auto"`` uses a share of `data_norm` that grows with the
-        number of rows and epsilon; None does not clip the log-loss.""",
+        influence of one record, and so the noise. ``"auto"`` uses a share of `data_norm` that grows
+        with the number of rows and epsilon; None does not clip the log-loss.""",
         default="auto",
     )
 
