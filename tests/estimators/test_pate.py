@@ -259,7 +259,7 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({"teacher": DecisionTreeClassifier().fit(X, Y)}, {}, "is fitted already"),
         ({"teacher": OperaLogisticRegression()}, {}, "must not be a private estimator"),
         ({}, {"groups": [float("nan")] * 200}, "groups has missing ids"),
-        ({"epsilon": None}, {}, "needs noise_multiplier="),
+        ({"epsilon": None}, {}, "requires noise_multiplier"),
         ({"noise_multiplier": 1.0}, {}, "which exceeds epsilon=1"),
         ({}, {"groups": [1, 2]}, "groups must hold"),
         ({}, {"groups": np.arange(200) / 3.0}, "groups must hold"),
