@@ -48,7 +48,7 @@ UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
 
 
 def uncharged(estimator: Any) -> Any:
-    """Return a clone whose fits, and those of the estimators inside it, charge no budget."""
+    """Return a clone that charges no budget, also for the estimators inside it."""
     copy, settings = clone(estimator), {"accountant": UNCOUNTED, "verbose": False}
     # Frozen parts are neither cloned nor fitted.
     frozen = {id(part) for part in estimator.get_params(deep=True).values()}

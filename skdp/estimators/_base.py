@@ -166,7 +166,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         )
 
     def _loss(self, n_classes: int) -> Loss:
-        """Return the loss for a number of classes; 1 stands for regression."""
+        """Return the loss for a number of classes; 1 means regression."""
         return self._part_loss()
 
     @abstractmethod
@@ -346,11 +346,11 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     def _about_units(self) -> tuple[str, ...]:
         """Return the assumptions about units and the weights of their rows."""
-        drawn = f"{self._drawn} of them at most, drawn at random, count"
+        drawn = f"at most {self._drawn} of them, drawn at random, count"
         counted = {
-            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
+            "mean": f"{drawn if self._drawn else 'they count'} equally, together as one row",
             "random-row": "one of them, drawn at random, is used",
-            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
+            "sum": f"each counts as one row, together as at most {self.max_unit_rows} rows",
         }
         return (about_units(counted[self.unit_weighting]),)
 

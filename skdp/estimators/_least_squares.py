@@ -48,7 +48,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     The steps start at zero and have full size. The result is a weighted mean of the iterates, with
     the largest weights on the last ones. All eigenvalues of the second moments are increased by
     half of the value that noise alone would give. The small number of steps replaces a penalty.
-    Clipping gradients gives a Huber loss whose width differs between rows.
+    Clipping gradients gives a Huber loss with a different width for each row.
 
     References
     ----------

@@ -144,7 +144,7 @@ class NoisyGradientModel(PrivateModel):
 
 
 class DescentModel(PenalizedModel, NoisyGradientModel):
-    """A model whose iterates may be averaged."""
+    """A model with optional averaging of iterates."""
 
     average: bool | float | Literal["ema"] = parameter(
         'bool, float or "ema"',

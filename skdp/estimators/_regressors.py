@@ -189,7 +189,7 @@ class HuberMixin(LossRegressorMixin):
 
 
 def refuse_rates(loss: Loss | None) -> None:
-    """Refuse a loss whose scores are logarithms: predictions would not be converted."""
+    """Refuse a loss with logarithms as scores: predictions would not be converted."""
     if isinstance(loss, PoissonLoss):
         raise ValueError(
             "loss=PoissonLoss(...) is not supported, since its scores are logarithms. Use "

@@ -1,7 +1,7 @@
 """Statistical tests of noise and samplers, with bounded false alarms at every sample size.
 
-The tests are exact. The law's distribution function turns draws into independent standard normals,
-whose sums, squares and products have exact laws. The Dvoretzky-Kiefer-Wolfowitz bound with
+The tests are exact. The law's distribution function turns draws into independent standard normals;
+their sums, squares and products have exact laws. The Dvoretzky-Kiefer-Wolfowitz bound with
 Massart's constant is valid for any number of draws; counts of rows and pairs are binomial.
 """
 
