@@ -252,7 +252,7 @@ def test_a_model_has_the_outputs_of_all_its_parts():
         part = SoftmaxLoss(3)
         n_outputs = 3
 
-    with pytest.raises(ValueError, match="of its parts, 9"):
+    with pytest.raises(ValueError, match="loss and its parts, got 3, 3 and 9"):
         model_of(Pair())
 
 
