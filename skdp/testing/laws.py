@@ -124,8 +124,8 @@ def check_sampler(
 
     Notes
     -----
-    With the default `false_alarm`, about ``130 / r**2`` rows in all batches together reveal a
-    relative error `r` of a rate, except once in a million times.
+    With the default `false_alarm`, a relative error `r` of a rate is missed at most once in a
+    million times. This requires about ``130 / r**2`` rows in all batches together.
 
     Examples
     --------
