@@ -331,25 +331,24 @@ class ReleaseParameters(DeclaredParameters):
 
     adjacency: Adjacency | None = parameter(
         '{"replace-one", "add-remove"} or None',
-        """Adjacency relation. Neighbouring tables differ in one replaced record
-        (``"replace-one"``), or in one added or removed record (``"add-remove"``). None uses that
-        of the privacy budget in force, and ``"replace-one"`` without one.""",
+        """Neighbouring tables: one row replaced, or one added or removed. None follows the privacy
+        budget in force, and is ``"replace-one"`` without one.""",
         default=None,
     )
     accountant: Any = parameter(
         "BudgetAccountant or None",
-        """Privacy budget to charge before rows are used. None charges the budget of the ``with``
-        block in which the object is created or used. Without a budget, the release is not
-        counted, or refused if `set_config` requires a budget.""",
+        """Budget to charge before rows are used. None charges that of the ``with`` block in
+        which it is made or used; without one the release is not counted, or refused where
+        `set_config` requires a budget.""",
         default=None,
     )
     random_state: Any = parameter(
         "int, RandomState or None",
-        """Seed, for tests only: there is no guarantee against anyone who knows it. None draws all
-        randomness from a cryptographic stream with a key from the operating system.""",
+        """None draws all randomness from a cryptographic stream keyed by the operating system. A
+        seed is for tests: the guarantee does not hold against whoever knows it.""",
         default=None,
     )
-    verbose: int = parameter("int", "If positive, print the privacy cost.", default=0)
+    verbose: int = parameter("int", "If positive, print what will be spent.", default=0)
 
 
 class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
