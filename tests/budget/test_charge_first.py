@@ -162,7 +162,7 @@ def test_a_relation_that_is_not_given_is_that_of_the_block(name):
     assert WORK[name](None).privacy_spent_.adjacency == "replace-one"
     with BudgetAccountant(100.0, 1e-3, **ADDING) as budget:
         if name == "PATEClassifier":  # which needs ids for that
-            with pytest.raises(ValueError, match="adjacency='add-remove', which None is in a bud"):
+            with pytest.raises(ValueError, match=r"adjacency=.add-remove. \(which None follows"):
                 WORK[name](None)
             assert budget.entries() == []
             return

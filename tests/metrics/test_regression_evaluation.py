@@ -530,7 +530,7 @@ def test_bad_input_is_refused_unquoted_before_the_charge():
     classifier = LogisticRegression().fit(X, Y > 5.0)
     with BudgetAccountant(9.0, 1e-5, adjacency="add-remove") as budget:
         for model, rows, targets, words in (
-            (MODEL, X, holes, "must hold numbers"),
+            (MODEL, X, holes, "must contain numbers"),
             (MODEL, X, Y + 77j, "Complex data not supported$"),
             (MODEL, X, [math.inf] * len(Y), "infinity"),
             (MODEL, X, np.where(Y > 9.0, np.nan, Y), "NaN"),
