@@ -347,8 +347,8 @@ class ReleasePlan:
 def largest_offsets(bins: ScoreBins) -> tuple[float, float]:
     """Return the largest effect of a score's place within its bin on two sums.
 
-    With middle m and half length h, a score m + x adds x to the sum of scores. It adds ``2 (m - y) x
-    + x^2 - h^2`` to the sum of ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 7).
+    With middle m and half length h, a score m + x adds x to the sum of scores, and ``2 (m - y) x
+    + x^2 - h^2`` to that of ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 7).
     """
     middle, half = bins.middles
     return float(half.max()), float((2.0 * half * np.maximum(middle, 1.0 - middle)).max())
