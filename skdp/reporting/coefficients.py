@@ -152,7 +152,7 @@ def coefficient_intervals(
             "model.variant(alpha=0.0), which is free."
         )
     if getattr(getattr(linear, "_coef_noise_", None), "afterwards", ""):
-        raise TypeError("coefficients were changed afterwards: pass the model before this change.")
+        raise TypeError("functions were changed afterwards: pass the model before the change.")
     meaning = _meaning_of(model)
     rare: list[int] = []
     if meaning is not None:
