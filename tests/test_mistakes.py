@@ -227,7 +227,7 @@ MISTAKES = {
     "rows made up by others": Mistake(
         lambda: SAMPLING["Pipeline"]([("more", Oversampler()), ("model", model())]).fit(X, Y),
         "warned",
-        "step 'more' (Oversampler): it copies, makes up or drops rows",
+        "step 'more' (Oversampler): it copies, synthesises or drops rows",
     ),
     "a scaler of some columns": Mistake(
         behind(make_column_transformer((StandardScaler(), [0]), sparse_threshold=0)),
