@@ -245,7 +245,7 @@ MISTAKES = {
         "step 'logisticregression'",
     ),
     "scores of folds": Mistake(
-        lambda: cross_val_score(model(), X, Y, cv=KFold(3)), "warned", "cross_validate(): what it"
+        lambda: cross_val_score(model(), X, Y, cv=KFold(3)), "warned", "cross_validate(): it returns"
     ),
     "a scaler in a private search": Mistake(
         lambda: PrivateGridSearchCV(
@@ -406,10 +406,10 @@ MISTAKES = {
         "OperaLogisticRegression was fitted on these rows",
     ),
     "a model that is not fitted": Mistake(
-        lambda: PrivateCalibrator(model()).fit(X, Y), ValueError, "PrivateCalibrator adjusts a mod"
+        lambda: PrivateCalibrator(model()).fit(X, Y), ValueError, "PrivateCalibrator adjusts a fit"
     ),
     "a statement before the fit": Mistake(
-        lambda: privacy_statement(model()), TypeError, "this OperaLogisticRegression has no privacy"
+        lambda: privacy_statement(model()), TypeError, "This OperaLogisticRegression has no privacy"
     ),
     "figures of score()": Mistake(
         lambda: model().fit(X, Y).score(X, Y), "warned", "OperaLogisticRegression.score is given"
