@@ -36,7 +36,7 @@ class _HasModel(MetaEstimatorMixin, DeclaredParameters):
         not reset. For a model without ``predict_proba``, margins count as log odds.""",
         kw_only=False,
     )
-    estimator_: Any = released("classifier", "The model.")
+    estimator_: Any = released("classifier", "Fitted model that is adjusted.")
 
     @property
     def n_features_in_(self) -> int:

@@ -107,8 +107,8 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
 
     Notes
     -----
-    Fourteen noisy counts find the sixth and the five-sixths quantile of the scores, and bins are
-    placed around them. Each row is then in one cell of the table of each class (of one table, for
+    Fourteen noisy counts find the quantiles 1/6 and 5/6 of the scores, and bins are placed around
+    them. Each row is then in one cell of the table of each class (of one table, for
     two classes). The counts of bins, the counts between thresholds, and two sums of the distances
     of scores from the middles of their bins have discrete Gaussian noise, all in one event. The L2
     sensitivity of each table is 1, or the square root of 2 under replace-one: :ref:`Theorem 1 of
@@ -152,8 +152,8 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
         "array of shape (n_values,) or None",
         """Possible score values, for models with few distinct scores such as trees. Each value has
         a separate bin, and placing bins needs no budget. Derive them from the model or its
-        rounding, never from scores of private rows. None finds the range of the scores with
-        noise.""",
+        rounding, never from scores of private rows. With None, noisy counts find the range of the
+        scores.""",
         default=None,
     )
     classes: Any = parameter(

@@ -98,9 +98,9 @@ class PrivateThreshold(AdjustsModel):
     The rows enter through one released table of labels by scores, with the guarantee of
     `PrivateEvaluation` (:ref:`Theorem 2 of evaluation <evaluation-2>`); the choice is
     post-processing. Counts are shrunk towards those of a logistic curve, by the share of their
-    distance that noise explains. The best edge of bins is then the threshold. If a calibrated
-    model and costs decide, the threshold is public: ``costs[0] / sum(costs)`` needs no rows and no
-    budget.
+    distance that noise explains. The best edge of bins is then the threshold. If only costs
+    decide, the threshold of a calibrated model is public: ``costs[0] / sum(costs)`` needs no rows
+    and no budget.
 
     References
     ----------
