@@ -245,7 +245,9 @@ MISTAKES = {
         "step 'logisticregression'",
     ),
     "scores of folds": Mistake(
-        lambda: cross_val_score(model(), X, Y, cv=KFold(3)), "warned", "cross_validate(): it returns"
+        lambda: cross_val_score(model(), X, Y, cv=KFold(3)),
+        "warned",
+        "cross_validate(): it returns",
     ),
     "a scaler in a private search": Mistake(
         lambda: PrivateGridSearchCV(

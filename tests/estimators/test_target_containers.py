@@ -160,7 +160,9 @@ def test_searches_refuse_transformed_targets_before_any_charge(kind):
         for candidate in (model, make_pipeline(model)):
             with (
                 BudgetAccountant(1e3, 0.5) as budget,
-                pytest.raises(ValueError, match="transform y with a public function before the fit"),
+                pytest.raises(
+                    ValueError, match="transform y with a public function before the fit"
+                ),
             ):
                 PrivateGridSearchCV(candidate, {}, method=method).fit(X, Y)
             assert not budget.entries()
