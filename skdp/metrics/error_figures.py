@@ -143,7 +143,7 @@ def _shares_below(tabulated: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray,
     sizes = np.append((nodes[:-1, None] + gaps[:, None] * steps).ravel(), nodes[-1])
     heights = np.stack([np.interp(sizes, nodes, hat) for hat in np.eye(nodes.size)], axis=1)
     areas = 0.5 * np.diff(sizes)[:, None] * (heights[1:] + heights[:-1])
-    # What is counted at the largest error beyond the density there are errors that were cut.
+    # Counts at the largest error in excess of the density there are cut errors.
     falls = np.vstack([np.eye(nodes.size - 1), _FALL * np.eye(nodes.size - 1)[-1]])
     below = np.vstack([np.zeros(nodes.size), np.cumsum(areas, axis=0)]) @ falls
     weights = np.pad(below @ np.linalg.inv(hats[:-1] @ falls), ((0, 0), (0, 1)))
