@@ -162,7 +162,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         foreign = not type(given).__module__.startswith("skdp.")
         return (
             f"the loss is {given!r}"
-            + (", whose stated facts are taken at your word" if foreign else ""),
+            + (", with stated constants that are assumed, not checked" if foreign else ""),
         )
 
     def _loss(self, n_classes: int) -> Loss:

@@ -277,7 +277,7 @@ def test_every_place_has_the_figure_that_was_asked_for_and_charged(name, relatio
     # The sharper figure is a detail, and never more than what is promised.
     proved = float(spent.epsilon_at(delta))
     assert proved <= epsilon and guarantee["proved_epsilon"] <= epsilon
-    assert ("Sharper figure" in text) == (f"{guarantee['proved_epsilon']:.6g}" != shown[0])
+    assert ("Sharper bound" in text) == (f"{guarantee['proved_epsilon']:.6g}" != shown[0])
     again = pickle.loads(pickle.dumps(spent))
     assert again == spent and type(spent).from_dict(spent.to_dict()) == spent
     for secret in (budget.ledger.name, os.getcwd()):

@@ -421,7 +421,7 @@ def test_rows_and_units_have_no_common_figure():
     steps.fit(X, y, operalogisticregression__groups=ids)
     statement = privacy_statement(steps)
     assert statement.to_dict()["guarantee"] is None
-    assert "There is no common figure" in statement
+    assert "There is no common guarantee" in statement
 
 
 def test_pate_takes_ids_that_look_the_same_for_one_and_counts_them():

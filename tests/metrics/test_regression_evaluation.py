@@ -469,7 +469,7 @@ def test_persons_are_protected_with_all_their_rows():
     ids = np.arange(3000) // 3
     found = EVALUATION.evaluate(MODEL, X, Y, groups=ids)
     assert found.tables.n == 1000 and found.privacy_spent_.unit == "group"
-    assert any("persons" in text for text in found.privacy_spent_.assumptions)
+    assert any("units" in text for text in found.privacy_spent_.assumptions)
 
 
 class Odd(RegressorMixin, BaseEstimator):
