@@ -105,7 +105,8 @@ def _descend(
     if not math.isfinite(norm):
         raise RuntimeError(NOT_FOUND)
     ratio = max(2.0 * norm / target, 1.0)
-    steps = math.ceil((math.log(2.0 * ratio**2) - 3.0 * math.log(root)) / root)
+    logarithm = math.log(2.0) + 2.0 * math.log(ratio) - 3.0 * math.log(root)
+    steps = math.ceil(logarithm / root)
     momentum = (1.0 - root) / (1.0 + root)
     previous = weights
     for _ in range(steps + 1):
