@@ -260,7 +260,7 @@ MISTAKES = {
         "'epsilon' cannot be searched over",
     ),
     # Numbers of privacy.
-    "epsilon of 50": Mistake(fit(epsilon=50.0), "warned", "asks for epsilon=50"),
+    "epsilon of 50": Mistake(fit(epsilon=50.0), "warned", "requests epsilon=50"),
     "no epsilon": Mistake(fit(epsilon=0.0), ValueError, "epsilon must be"),
     "a text as epsilon": Mistake(fit(epsilon="1"), (TypeError, ValueError), "epsilon must be"),
     "delta of a tenth": Mistake(fit(delta=0.1), "warned", "delta=0.1 is not below 1/n"),
