@@ -262,7 +262,7 @@ def test_charges_that_nobody_can_look_up_are_refused(server, budget, monkeypatch
         server.kill()
         cut(connection)
 
-    with commits(monkeypatch, act), pytest.raises(LedgerUnreachableError, match="may have been recorded"):
+    with commits(monkeypatch, act), pytest.raises(LedgerUnreachableError, match="may have been"):
         budget.reserve(EVENT)
     server.start()
     assert budget.verify().entries == 4
