@@ -257,7 +257,7 @@ MISTAKES = {
     "epsilon in a private search": Mistake(
         lambda: PrivateGridSearchCV(model(), {"epsilon": [1, 2]}).fit(X, Y),
         ValueError,
-        "'epsilon' cannot be searched over",
+        "'epsilon' cannot be in the grid",
     ),
     # Numbers of privacy.
     "epsilon of 50": Mistake(fit(epsilon=50.0), "warned", "requests epsilon=50"),

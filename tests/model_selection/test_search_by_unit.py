@@ -188,7 +188,7 @@ def test_a_step_that_would_take_each_row_for_a_unit_is_refused(request_them):
         with pytest.raises(ValueError, match="set_fit_request"):
             search(pipeline, accountant=budget).fit(X, y, groups=ids)
     toy = PrivateGridSearchCV(NoisyCount(), {"threshold": [0.0]}, accountant=budget)
-    with pytest.raises(ValueError, match="NoisyCount would take each row for a unit"):
+    with pytest.raises(ValueError, match="NoisyCount would treat each row as a unit"):
         toy.fit(X, y, groups=ids)
     for wrong in (ids[1:], [None] * len(ids)):
         with pytest.raises(ValueError, match="groups"):

@@ -138,7 +138,7 @@ def test_scorers_that_sum_as_they_like_are_refused():
         def total(self, estimator, X, y, shares=None):
             return 1e9 * y.sum()
 
-    with pytest.raises(ValueError, match="no bound on what one row changes"):
+    with pytest.raises(ValueError, match="influence of one row has no bound"):
         search(scoring=Sum("ours", np.equal, "predict", 0.0, 1.0)).privacy_plan(50, 3)
 
 
