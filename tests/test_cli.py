@@ -239,7 +239,7 @@ def test_a_terminal_without_the_letters_gets_escapes(tmp_path):
 
 def test_verify_says_what_only_a_receipt_shows(budget, capsys):
     _, out, _ = run(capsys, "verify", budget.ledger)
-    assert "as it was recorded" not in out and "priced again" in out and "give --receipt" in out
+    assert "as it was recorded" not in out and "recomputed cost" in out and "use --receipt" in out
     _, out, _ = run(capsys, "verify", budget.ledger, "--receipt", str(budget.verify()))
     assert "first 4 are those of the receipt" in out
 

@@ -198,7 +198,7 @@ def _score_of_errors(name: str, regressor: Any) -> RowScorer:
     worst = -math.prod([high - low] * _POWERS[name])
     if not -math.inf < worst < 0.0:
         raise ValueError(
-            f"{key} must be representable at their distance in floating point, got {bounds!r}."
+            f"{key} must not be too close or too far apart for floats, got {bounds!r}."
         )
     function = _NegativeError((low, high), _POWERS[name])
     return RowScorer(name, function, "predict", worst, 0.0)

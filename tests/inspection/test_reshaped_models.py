@@ -103,7 +103,7 @@ def test_the_record_is_the_same_and_the_statement_says_what_was_done():
     changed = reshape_functions(reshape_functions(model, {"age": "increasing"}), {"age": 5.0})
     assert changed[-1].privacy_spent_ is model[-1].privacy_spent_
     text = " ".join(str(privacy_statement(changed)).split())
-    for words in ("'age' (increasing), by public", "'age' (5.0), by public", "costs nothing"):
+    for words in ("'age' (increasing), by public", "'age' (5.0), by public", "spends no budget"):
         assert words in text
     assert "afterwards" not in str(privacy_statement(model))
     functions = shape_functions(changed)

@@ -99,7 +99,11 @@ def test_patients_count_as_the_mean_of_their_rows():
         (PrivateRidge(target_bounds=(1.0, 1.0)), {}, "low < high"),
         (HUGE, {"scoring": "neg_mean_squared_error"}, "too far apart"),
         (RIDGE, {"grid": {"target_bounds": [(0, 4), (0, 5)]}}, "make_row_scorer"),
-        (make_pipeline(RIDGE), {"grid": {"privateridge": [OperaLogisticRegression()]}}, "differ"),
+        (
+            make_pipeline(RIDGE),
+            {"grid": {"privateridge": [OperaLogisticRegression()]}},
+            "must have the same target_bounds",
+        ),
     ],
 )
 def test_what_has_no_bound_is_refused_before_the_charge(estimator, options, words):
