@@ -122,7 +122,7 @@ def test_they_can_be_pickled_and_a_clone_of_the_model_has_none():
         (lambda: fitted(DPSGDClassifier(hidden_layer_sizes=2, max_iter=2)), "DPSGDClassifier"),
         (lambda: between(RowNormClipper(1.0)), "norm=1, .* divides rows .* at least 2.64575"),
         (lambda: between(RowNormClipper(9.0, method="scale")), "divides rows"),
-        (lambda: between(StandardScaler()), "behind StandardScaler"),
+        (lambda: between(StandardScaler()), "features after StandardScaler"),
         (lambda: fitted()[-1], "are encoded by OperaLogisticRegression"),
     ],
 )
@@ -215,5 +215,5 @@ def test_columns_that_act_together_are_one_part():
     pytest.importorskip("matplotlib").use("Agg")
     display = ShapeFunctionDisplay.from_estimator(model, ["age * ward"])
     assert display.axes_[0].get_ylabel() == "ward"
-    with pytest.raises(ValueError, match="more than two columns"):
+    with pytest.raises(ValueError, match="at most two columns"):
         ShapeFunctionDisplay.from_estimator(model, ["stage * smoker * lab"])
