@@ -324,7 +324,7 @@ def test_rows_of_a_file_make_no_ledger_on_a_server(server, schema, tmp_path):
         f"UPDATE {schema}.genesis SET content = '{content}', hash = '{identity}'",
         f"UPDATE {schema}.head SET hash = '{identity}'",
     )
-    with pytest.raises(LedgerMismatchError, match="not made there"):
+    with pytest.raises(LedgerMismatchError, match="not created there"):
         BudgetAccountant.open(server.address(schema))
 
 
