@@ -171,8 +171,8 @@ class BudgetAccountant(Account, ForecastingView):
     name : str, optional
         Name of the budget in reports.
     stated_epsilon : float, optional
-        Part of `epsilon` for releases that state an (epsilon, delta), such as searches and counts;
-        only for ``"mixed"``. A known part leaves more for Gaussian fits. None fixes no part.
+        Maximum part of `epsilon` for releases that state an (epsilon, delta), such as searches and
+        counts; only for ``"mixed"``. It leaves more for Gaussian fits. None sets no maximum.
 
     Raises
     ------

@@ -128,7 +128,9 @@ class SearchParameters(PrivateFit):
         default=None,
     )
     n_jobs: int | None = parameter(
-        "int or None", "Number of parallel runs, by joblib. None means 1.", default=None
+        "int or None",
+        "Number of parallel runs, by joblib. None means 1, or the setting of its context.",
+        default=None,
     )
     best_estimator_: Any = released(
         "estimator",
