@@ -50,8 +50,8 @@ class BudgetExceededError(SkdpError, RuntimeError):
         The (epsilon, delta) that is granted to a release of the same kind and adjacency relation.
         None if no release of that kind fits any more.
     search : tuple or None
-        For a fit by scikit-learn's `GridSearchCV` or a similar search: the name of its class, and
-        the number of its other fits that are charged, fully or in part.
+        Class name of the search by scikit-learn that the fit belongs to, such as `GridSearchCV`,
+        and number of its other fits that are charged, fully or in part.
     """
 
     requested: tuple[float, float] | None = None

@@ -26,8 +26,8 @@ from skdp.exceptions import BudgetExceededError, LedgerError
 class BudgetPlan(Account):
     """Releases that are charged in advance, to pass to estimators as ``accountant=``.
 
-    Made by `BudgetAccountant.plan`. Each committed event can be redeemed once, by a fit that runs
-    exactly that event, in any order and from any process, without a further charge. The list is
+    Made by `BudgetAccountant.plan`. Each committed event can be redeemed once without a further
+    charge, by a fit that runs exactly that event, in any order and process. The list is
     fixed before its first release. Its joint cost is therefore computed with privacy loss
     distributions, which is tighter than adding up single charges. The order may depend on earlier
     results, since the composition of the dominating pairs is the same in any order.
@@ -41,9 +41,9 @@ class BudgetPlan(Account):
 
     Notes
     -----
-    Fits of a plan may alternate with other charges of the budget. The filters remain valid: Haney,
-    Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang (2023) extend filters to concurrent composition of
-    interactive mechanisms, and a plan is one such mechanism.
+    Fits of a plan may alternate with other charges of the budget. The filters remain valid: a plan
+    is an interactive mechanism, and filters extend to concurrent composition of these (Haney,
+    Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang, 2023).
 
     Examples
     --------

@@ -175,10 +175,10 @@ class _Unclear:
 
     def reserve(self, event: Any, **_: Any) -> None:
         raise RuntimeError(
-            "It is unclear which budget to charge: this thread or process has no open `with` block "
-            "for a budget, and the open blocks and the estimator's block belong to several "
-            "budgets, or to one that only another process can reach. Pass accountant= to the "
-            "estimator, or construct it again in the block."
+            "It is unclear which budget to charge: this thread or process has no open `with` "
+            "block. The blocks open elsewhere, and the one in which the estimator was made, belong "
+            "to several budgets, or to one that only another process can reach. Pass accountant= "
+            "to the estimator, or construct it again in the block."
         )
 
 
@@ -273,7 +273,7 @@ class ChargesBudget(PlainParameters):
     # it too. An estimator that came back from a worker stays bound to that budget.
 
     _bound_accountant: Any = None
-    # What stands for the budget that the last fit has charged: a file of it is bound to that.
+    # Placeholder for the budget that the last fit charged; a file of the estimator is bound to it.
     _charged: LeftBehind | None = None
     # Public name of a schema's unit, and its bound on rows; `TableSchema.pipeline` sets it.
     _protects: dict[str, Any] | None = None

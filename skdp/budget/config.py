@@ -131,9 +131,9 @@ def get_config() -> dict[str, bool]:
     -------
     dict
         ``"require_budget"``: whether a fit without a budget raises. An enclosing `config_context`
-        of this thread determines it. Otherwise it is True if one of these requires budgets: a
-        context of any thread, `set_config`, the environment variable ``SKDP_REQUIRE_BUDGET``
-        (``1`` or ``true``), or a process that started this one.
+        of this thread determines it. Otherwise it is True if budgets are required by a context of
+        any thread, by `set_config`, or by a process that started this one. The environment
+        variable ``SKDP_REQUIRE_BUDGET`` (``1`` or ``true``) requires them too.
 
     Examples
     --------

@@ -35,11 +35,11 @@ def plan_fits(
     Parameters
     ----------
     estimator : estimator
-        Private estimator, transformer or search; a pipeline, column transformer or feature union
-        with such steps; or a `GridSearchCV` or `RandomizedSearchCV` over one of these, which fits
-        every candidate on every split and refits the best one. The privacy cost of a pipeline's
-        private steps must not depend on the number of columns from earlier steps; that of skdp's
-        steps does not.
+        Private estimator, transformer or search, or a pipeline, column transformer or feature
+        union with such steps. Also a `GridSearchCV` or `RandomizedSearchCV` over one of these,
+        which fits every candidate on every split and refits the best one. The privacy cost of a
+        pipeline's private steps must not depend on the number of columns from earlier steps; that
+        of skdp's steps does not.
     n_samples : int
         Number of rows, or of ids if `groups` is True.
     n_features : int

@@ -59,7 +59,7 @@ def convert_adjacency(
 
 
 def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Event:
-    """Convert a guarantee of the whole event."""
+    """Convert a guarantee of the entire event."""
     try:
         pair = pair_of(Charge(event, epsilon, delta), "add-remove")
     except UnsupportedEventError as error:

@@ -145,7 +145,7 @@ class LedgerView:
         Raises
         ------
         LedgerDamagedError
-            If an entry was edited, dropped, inserted or moved, if the file is broken, or if an
+            If an entry was edited, dropped, inserted or moved, or the file is broken. Also if an
             entry cost less than this version charges for its event.
         LedgerError
             If the file cannot be read.

@@ -178,8 +178,8 @@ def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
     Raises
     ------
     TypeError
-        If the scores are not a sum of functions of one column: for a network, a step that
-        normalises rows or mixes features such as `DPPCA`, or columns that no schema declares.
+        If the scores are not a sum of functions of one column. Examples are networks, steps that
+        normalise rows or mix features such as `DPPCA`, and columns that no schema declares.
     ValueError
         If `level` is out of range.
 
@@ -188,7 +188,7 @@ def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
     Output perturbation: with probability `level` over the noise, and for each cell separately,
     ``values +- half_width`` covers the function without privacy noise. Objective perturbation, and
     gradient perturbation without momentum on batches of a public size: it covers the function's
-    median over the noise; the width is an upper bound, often a generous one. Other fits have no
+    median over the noise. The width is an upper bound, often a generous one. Other fits have no
     proved band: half-widths are None, and `about_band` gives the reason. No band covers the error
     on another sample of rows. Proofs: ``docs/inspection.md``.
 

@@ -344,7 +344,7 @@ def mechanism(plan: PricedSearch) -> str:
             else f"by {len(design.train_sizes)}-fold cross-validation, where a record is in all "
             "training parts but one"
         )
-        runs = f"{len(design.runs)} runs, whose number is public, of " * (design.method == "fixed")
+        runs = f"{len(design.runs)} runs (a public number) of " * (design.method == "fixed")
         text = f"composition of the training of {runs}{count} candidates; {selector} {where}"
     if design.refit:
         text += "; the chosen candidate is trained once more on all rows"

@@ -90,9 +90,9 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             Labels.
         groups : array-like of shape (n_samples,), default=None
             Ids, integers or texts. The guarantee then protects all rows of one id as one record.
-            They are in one part, every private step receives the id, their score is the mean over
-            the rows, and the number of rows is private. None treats each row as a record. Steps in
-            a `ColumnTransformer` or `FeatureUnion` require metadata routing.
+            They are in one part, and their score is the mean over the rows. Every private step
+            receives the ids, and the number of rows is private. None treats each row as a record.
+            Steps in a `ColumnTransformer` or `FeatureUnion` require metadata routing.
         **params : dict
             Metadata for the estimator's `fit`. Entries with one value per row are divided like the
             rows. `sample_weight` is refused.

@@ -106,7 +106,7 @@ def root_up(amount: Fraction) -> float:
 
 
 def gaussian_pair(square: Fraction, delta: float) -> tuple[float, float]:
-    """Return an (epsilon, delta) whose exact Gaussian noise costs a square of mu or less."""
+    """Return an (epsilon, delta) with Gaussian noise that costs at most a square of mu."""
     mu = math.sqrt(float_down(square)) * math.sqrt(_HEADROOM)
     if mu == 0.0:
         return 0.0, 0.0
@@ -124,7 +124,7 @@ def gaussian_pair(square: Fraction, delta: float) -> tuple[float, float]:
 
 
 def largest_pure(price: Callable[[Fraction], Fraction], most: Fraction) -> float:
-    """Return a large epsilon whose price is at most a given amount."""
+    """Return a large epsilon with a price of at most a given amount."""
 
     def side(logarithm: float) -> float:
         return 1.0 if price(read_decimal(math.exp(logarithm))) <= most else -1.0

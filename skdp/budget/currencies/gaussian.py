@@ -88,7 +88,7 @@ def cover(profile: Profile, failure: float) -> float:
 
 
 def require_mu(epsilon: float, bound: float, failure: float) -> float:
-    """Return the mu whose curve passes through a point of a profile."""
+    """Return the mu with a curve through a point of a profile."""
     height = (bound - failure) / (1.0 - failure)
     if height <= 0.0:
         return 0.0

@@ -1,7 +1,7 @@
 """A chain of hashes, and receipts that prove the contents of a ledger.
 
 A row is a dictionary of plain values written as canonical JSON. Its hash is the SHA-256 of that
-text, and the text holds the hash of the row before it; the first row, the genesis, holds the terms
+text, which contains the hash of the row before it. The first row, the genesis, contains the terms
 of the budget. The last hash therefore proves that no row was edited, dropped, inserted or moved.
 """
 

@@ -144,8 +144,8 @@ def read_address(text: str) -> str:
         plain = False
     if not plain:
         raise ValueError(
-            f"The address of the ledger must be of the form {_FORM}; special characters in names "
-            "and passwords are written with % (%40 for an at sign)."
+            f"The address of the ledger must have the form {_FORM}. Write special characters in "
+            "names and passwords with % (%40 for an at sign)."
         )
     address = sqlalchemy.URL.create(
         "postgresql",

@@ -389,7 +389,7 @@ class Ledger:
             return chain.row(index), chain.places(index)
 
     def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
-        """Read the whole ledger and check it."""
+        """Read and check the entire ledger."""
         with self.opened() as chain:
             broken = chain.broken()
             if broken is not None:
