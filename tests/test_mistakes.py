@@ -292,7 +292,9 @@ MISTAKES = {
     "rows without labels": Mistake(fit(y=Y[:-1]), ValueError, "Found input variables"),
     "missing cells": Mistake(fit(np.where(X > 0.49, np.nan, X)), ValueError, "contains NaN"),
     "texts as cells": Mistake(fit(FRAME[["ward", "age"]]), ValueError, ""),
-    "negative weights": Mistake(fit(weight=-np.ones(N)), TypeError, "does not support sample_weight"),
+    "negative weights": Mistake(
+        fit(weight=-np.ones(N)), TypeError, "does not support sample_weight"
+    ),
     "boosting": Mistake(within(AdaBoostClassifier), ValueError, "sample_weight"),
     "a weight for no class": Mistake(fit(class_weight={2: 3.0}), TypeError, "class_weight"),
     "a negative class weight": Mistake(

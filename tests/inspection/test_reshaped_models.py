@@ -107,7 +107,10 @@ def test_the_record_is_the_same_and_the_statement_says_what_was_done():
         assert words in text
     assert "afterwards" not in str(privacy_statement(model))
     functions = shape_functions(changed)
-    assert functions["age"].half_width is None and "bands of the original model" in functions.about_band
+    assert (
+        functions["age"].half_width is None
+        and "bands of the original model" in functions.about_band
+    )
     assert set(coefficient_table(changed)["noise_is"]) == {"unknown"}
     again = pickle.loads(pickle.dumps(changed))
     np.testing.assert_array_equal(again[-1].coef_, changed[-1].coef_)
