@@ -217,6 +217,23 @@ def find_accountant(bound: Any = None) -> Any:
     return _Unclear() if unclear else next(iter(distinct.values()), None)
 
 
+def binding_of(release: Any) -> Any:
+    """Return the budget to which a release is bound, None if to none.
+
+    A search that is not bound has the binding of its parts, unless a block is open.
+    """
+    bound = getattr(release, "_bound_accountant", None)
+    if bound is not None or find_accountant() is not None:
+        return bound
+    bindings = [part._bound_accountant for part in getattr(release, "_searched", tuple)()]
+    found = {
+        each if isinstance(each, LeftBehind) else _identity(each): each
+        for each in bindings
+        if each is not None
+    }
+    return _Unclear() if len(found) > 1 else next(iter(found.values()), None)
+
+
 def find_relation(estimator: Any) -> Adjacency:
     """Return the adjacency of a fit: the estimator's, its budget's, or else replace-one."""
     own: Adjacency | None = getattr(estimator, "adjacency", None)
@@ -224,7 +241,7 @@ def find_relation(estimator: Any) -> Adjacency:
         return own
     budget = getattr(estimator, "accountant", None)
     if budget is None:
-        budget = find_accountant(getattr(estimator, "_bound_accountant", None))
+        budget = find_accountant(binding_of(estimator))
     ledger = getattr(budget, "accountant", budget)  # a plan names its budget
     found: Adjacency = getattr(ledger, "adjacency", "replace-one")
     return found
@@ -337,14 +354,14 @@ def check_accountant(accountant: Any) -> None:
 def is_counted(release: Any) -> bool:
     """Return whether a release charges a budget."""
     own = release.accountant
-    bound = getattr(release, "_bound_accountant", None)
+    bound = binding_of(release)
     return isinstance(find_accountant(bound) if own is None else own, Account)
 
 
 def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: str = ".fit") -> None:
     """Charge a fit before it runs; `task`, its `CallbackContext`, may name its search."""
     parameters = estimator.get_params(deep=False)
-    bound = getattr(estimator, "_bound_accountant", None)
+    bound = binding_of(estimator)
     search = find_search(task)
     if search is not None:
         parameters = {**parameters, "search": search.record()}

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.records import html_table
 from skdp.base.parameters import Auto, SearchMethod, parameter, plain, released
 from skdp.base.scikit_learn import BaseEstimator, MetaEstimatorMixin
+from skdp.budget.charging import ChargesBudget
 from skdp.fitting import PrivateFit
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 from skdp.reporting.leaks import warn_of_score
@@ -293,6 +294,10 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} has no n_features_in_ before a model is fitted."
             )
         return int(self.best_estimator_.n_features_in_)
+
+    def _searched(self) -> list[Any]:
+        """Return the parts that may be bound to a budget, which the search then charges."""
+        return [part for part in self.get_params().values() if isinstance(part, ChargesBudget)]
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata from `fit` to the estimator."""
