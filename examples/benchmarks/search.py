@@ -214,7 +214,7 @@ def by_number(directory: Any, seeds: int) -> Any:
             yield f"| {count} | {epsilon:g} | {' | '.join(cells)} |"
 
 
-ABOUT_NUMBERS = """## How many candidates
+ABOUT_NUMBERS = """## Number of candidates
 
 Loss of test accuracy, in points, against the best of one fit of each candidate at the full epsilon.
 
