@@ -5,6 +5,7 @@ breast cancer table ships with scikit-learn. Seeds are fixed, so that the figure
 """
 
 import ast
+import csv
 import functools
 import importlib.util
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import accuracy
 import numpy as np
 import pytest
 from _datasets import load_adult, load_breast_cancer
@@ -198,3 +200,61 @@ def test_accounting_benchmark_measures_and_certifies(monkeypatch):
     assert (
         script.judged(1.0, 1.0) == "1.000000" and script.judged("ValueError", 1.0) == "ValueError"
     )
+
+
+def stated_facts(page):
+    """Return the facts of the encoded tables, from the page on accuracy."""
+    rows = re.findall(r"^\| ([\w-]+) \| (\d+) \| (1e-\d+) \| (.*) \|$", page, re.MULTILINE)
+    return [
+        accuracy.Facts(name, encoding, int(n), int(cells.split(" | ")[j]), delta, cells[-6:])
+        for j, encoding in enumerate(accuracy.ENCODINGS)
+        for name, n, delta, cells in rows
+    ]
+
+
+def test_the_page_on_accuracy_is_made_of_its_csv_file():
+    page = (ROOT / "docs/accuracy.md").read_text()
+    records = accuracy.read_csv(ROOT / "docs/measured/accuracy.csv")
+    facts = stated_facts(page)
+    assert len(facts) == 12 and len(records) == 12 * (2 + 7 * 5 * 2)
+    assert "\n".join(accuracy.page(facts, records, 10, "measured/accuracy.csv")) + "\n" == page
+
+
+def test_accuracy_benchmark_writes_the_page_and_all_metrics(tmp_path):
+    rng = np.random.default_rng(0)
+    facts = [
+        accuracy.Facts(table, encoding, 100, 3, "1e-05", "0.6000")
+        for encoding in accuracy.ENCODINGS
+        for table in ("adult", "bank", "cardio", "support2", "heart", "breast-cancer")
+    ]
+    cells = [cell for each in facts for cell in accuracy.cells(each.table, each.encoding)]
+    results = {}
+    for cell in cells:
+        left_out = accuracy.FIGURES[2:] if "SVC" in cell.estimator else ()
+        names = [name for name in (*accuracy.FIGURES, "seconds") if name not in left_out]
+        results[cell.key] = [dict(zip(names, rng.random(len(names)), strict=True)) for _ in "ab"]
+    records = [accuracy.record(results, cell) for cell in cells]
+    accuracy.publish(facts, records, 2, tmp_path / "accuracy.md")
+    page = (tmp_path / "accuracy.md").read_text()
+    assert "(measured/accuracy.csv)" in page and stated_facts(page) == facts
+    with (tmp_path / "measured/accuracy.csv").open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert rows == records and len(rows) == len(cells)
+    names = ("ROC AUC", "accuracy", "log loss", "Brier score", "slope", "seconds")
+    for cell, row in zip(cells, rows, strict=True):
+        runs = results[cell.key]
+        assert (row["table"], row["encoding"]) == (cell.table, cell.encoding)
+        assert row["epsilon"] == (f"{cell.epsilon:g}" if cell.epsilon else "")
+        assert row["adjacency"] == cell.relation.strip("-") and row["estimator"] == cell.estimator
+        assert float(row["roc_auc_sd"]) == pytest.approx(
+            np.std([run["ROC AUC"] for run in runs]), abs=6e-5
+        )
+        for name in names:
+            printed = row[name.lower().replace(" ", "_")]
+            if name not in runs[0] or (name == "seconds" and cell.relation == "replace-one"):
+                assert printed == ""
+            else:  # of two runs the median is the mean
+                expected = np.mean([run[name] for run in runs])
+                assert float(printed) == pytest.approx(expected, abs=6e-3)
+        if row["adjacency"] == "add-remove":
+            assert f"| {row['roc_auc']} / " in page

@@ -5,6 +5,7 @@ the test split of UCI; the other tables are split 70/30 at random, once for each
 differs from seed to seed as well. The breast cancer table ships with scikit-learn; the others are
 read from the directory that --data or the environment variable SKDP_DATA names, and skipped
 without it. Results of single fits are stored in a file, from which an interrupted run continues.
+--markdown writes a page with ROC AUC, and all metrics to measured/NAME.csv next to it.
 
     python examples/benchmarks/accuracy.py --seeds 10 --results accuracy.json \
         --markdown docs/accuracy.md --pictures docs/images
@@ -13,13 +14,14 @@ without it. Results of single fits are stored in a file, from which an interrupt
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from _datasets import LOADERS, Dataset, load_breast_cancer
@@ -58,7 +60,20 @@ RELATIONS = ("add-remove", "replace-one")
 ENCODINGS = ("declared", "auto")
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 8.0)
 FIGURES = ("ROC AUC", "accuracy", "log loss", "Brier score", "slope")
-COLUMNS = ("estimator", "epsilon", FIGURES[0], "sd", *FIGURES[1:], "seconds")
+KEYS = ("table", "encoding", "estimator", "epsilon", "adjacency")
+METRICS = ("roc_auc", "roc_auc_sd", "accuracy", "log_loss", "brier_score", "slope", "seconds")
+Record = dict[str, str]
+
+
+class Facts(NamedTuple):
+    """Facts of one encoded table; log_loss is that of a constant prediction, the prevalence."""
+
+    table: str
+    encoding: str
+    n: int
+    columns: int
+    delta: str
+    log_loss: str
 
 
 def load_tables(directory: str | None, encoding: str = "declared") -> list[Dataset]:
@@ -178,52 +193,135 @@ def summary(results: dict[str, Any], cell: Cell, figure: str) -> str:
     return f"{np.mean(values):.4f}"
 
 
-def row(results: dict[str, Any], both: list[Cell]) -> str:
-    """Return a row in markdown: each figure under both relations."""
-    epsilon = f"{both[0].epsilon:g}" if both[0].epsilon else "-"
-    figures = [" / ".join(summary(results, cell, name) for cell in both) for name in FIGURES]
-    areas = [[run["ROC AUC"] for run in results[cell.key]] for cell in both]
-    seconds = [run["seconds"] for run in results[both[0].key]]
-    figures.insert(1, " / ".join(f"{np.std(a):.4f}" for a in areas))
-    shown = [both[0].estimator, epsilon, *figures, f"{np.median(seconds):.2f}"]
-    return f"| {' | '.join(shown)} |"
+def record(results: dict[str, Any], cell: Cell) -> Record:
+    """Return one line of the CSV file, empty where a metric does not exist."""
+    runs = results[cell.key]
+    figures = ["" if v == "-" else v for v in (summary(results, cell, name) for name in FIGURES)]
+    figures.insert(1, f"{np.std([run['ROC AUC'] for run in runs]):.4f}")
+    timed = cell.relation != RELATIONS[1]
+    seconds = f"{np.median([run['seconds'] for run in runs]):.2f}" if timed else ""
+    private = cell.estimator in PRIVATE
+    keys = (
+        cell.table,
+        cell.encoding,
+        cell.estimator,
+        f"{cell.epsilon:g}" if private else "",
+        cell.relation if private else "",
+    )
+    return dict(zip((*KEYS, *METRICS), (*keys, *figures, seconds), strict=True))
 
 
-def report(tables: dict[str, list[Dataset]], results: dict[str, Any]) -> list[str]:
-    """Return one section in markdown for each table and encoding."""
+def write_csv(records: list[Record], file: Path) -> None:
+    """Write all metrics, one line per estimator, epsilon and adjacency."""
+    file.parent.mkdir(exist_ok=True)
+    with file.open("w", newline="") as opened:
+        writer = csv.DictWriter(opened, (*KEYS, *METRICS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def read_csv(file: Path) -> list[Record]:
+    """Return the records of a file that `write_csv` wrote."""
+    with file.open(newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+class Lookup:
+    """The metrics of all records, by table, encoding, estimator and epsilon."""
+
+    def __init__(self, records: list[Record]):
+        self.records = {tuple(each[key] for key in KEYS): each for each in records}
+
+    def one(self, metric: str, table: str, encoding: str, estimator: str) -> str:
+        """Return a metric of a fit without privacy."""
+        return self.records[table, encoding, estimator, "", ""][metric]
+
+    def both(
+        self, metric: str, table: str, encoding: str, estimator: str, epsilon: float
+    ) -> list[str]:
+        """Return a metric under add-remove and replace-one."""
+        keys = (table, encoding, estimator, f"{epsilon:g}")
+        return [self.records[(*keys, adjacency)][metric] for adjacency in RELATIONS]
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Return a table in markdown."""
+    lines = [f"| {' | '.join(each)} |" for each in (head, *rows)]
+    return ["", lines[0], "|---" * len(head) + "|", *lines[1:]]
+
+
+def areas(facts: list[Facts], found: Lookup) -> list[str]:
+    """Return one table of ROC AUC for each table and encoding."""
     lines = []
-    for encoding, encoded in tables.items():
-        for table in encoded:
-            n_train, delta = training_size(table)
-            entropy = log_loss(table.y, np.full(len(table.y), table.y.mean()))
-            lines += [
-                "",
-                f"## {table.name}, {encoding} encoding: n = {n_train}, {table.X.shape[1]} columns, "
-                f"delta = {delta:g}",
-                "",
-                f"A constant prediction, the prevalence, has log loss {entropy:.4f}.",
-                "",
-                f"| {' | '.join(COLUMNS)} |",
-                "|---" * len(COLUMNS) + "|",
-                *(row(results, [Cell(table.name, encoding, name)]) for name in NOT_PRIVATE),
-                *(
-                    row(results, [Cell(table.name, encoding, name, r, epsilon) for r in RELATIONS])
-                    for name, epsilon in product(PRIVATE, EPSILONS)
-                ),
+    for encoding in ENCODINGS:
+        encoded = [each for each in facts if each.encoding == encoding]
+        if encoded:
+            lines += ["", f"## ROC AUC, {encoding} encoding"]
+        for each in encoded:
+            place = (each.table, encoding)
+            rows = [
+                [name, *[found.one("roc_auc", *place, name)] * len(EPSILONS)]
+                for name in NOT_PRIVATE
+            ] + [
+                [name, *(" / ".join(found.both("roc_auc", *place, name, e)) for e in EPSILONS)]
+                for name in PRIVATE
             ]
+            lines += ["", f"### {each.table}, {encoding}: {each.columns} columns"]
+            lines += markdown(["estimator", *(f"epsilon {e:g}" for e in EPSILONS)], rows)
     return lines
 
 
-def findings(results: dict[str, Any]) -> list[str]:
+def slopes_and_seconds(facts: list[Facts], found: Lookup) -> list[str]:
+    """Return two short tables: calibration slopes at epsilon 1, and run times."""
+    declared = [each.table for each in facts if each.encoding == ENCODINGS[0]]
+    with_slope = [name for name in PRIVATE if "SVC" not in name]
+    not_private = [*NOT_PRIVATE][1]
+    rows = [
+        [
+            table,
+            found.one("slope", table, ENCODINGS[0], not_private),
+            *(" / ".join(found.both("slope", table, ENCODINGS[0], n, 1.0)) for n in with_slope),
+        ]
+        for table in declared
+    ]
+    lines = [
+        "",
+        "## Calibration slopes",
+        "",
+        "The table shows slopes at epsilon 1 with the declared encoding. A slope of 1 is right, "
+        "less is over-confident.",
+        *markdown(["table", not_private, *with_slope], rows),
+    ]
+
+    def longest(encoding: str, name: str) -> str:
+        times = [
+            each["seconds"]
+            for each in found.records.values()
+            if (each["encoding"], each["estimator"]) == (encoding, name) and each["seconds"]
+        ]
+        return max(times, key=float, default="-")
+
+    rows = [[name, *(longest(e, name) for e in ENCODINGS)] for name in (not_private, *PRIVATE)]
+    head = ["estimator", *(f"{encoding} encoding" for encoding in ENCODINGS)]
+    lines += [
+        "",
+        "## Run times",
+        "",
+        "The table shows the longest median time of a fit, in seconds, over all tables and values "
+        "of epsilon.",
+        *markdown(head, rows),
+    ]
+    return lines
+
+
+def findings(found: Lookup) -> list[str]:
     """Return the summary in markdown, or nothing if a table has not been measured."""
+    private, not_private = "ObjectivePerturbationLogisticRegression", [*NOT_PRIVATE][1]
 
     def area(table: str, epsilon: float = 0.0, encoding: str = "declared") -> str:
         if not epsilon:
-            cells = [Cell(table, encoding, "LogisticRegression (not private)")]
-        else:
-            name = "ObjectivePerturbationLogisticRegression"
-            cells = [Cell(table, encoding, name, each, epsilon) for each in RELATIONS]
-        return " / ".join(summary(results, cell, "ROC AUC") for cell in cells)
+            return found.one("roc_auc", table, encoding, not_private)
+        return " / ".join(found.both("roc_auc", table, encoding, private, epsilon))
 
     def largest_loss(tables: list[str], epsilon: float) -> str:
         pairs = [[float(v) for v in area(t, epsilon).split(" / ")] for t in tables]
@@ -232,18 +330,16 @@ def findings(results: dict[str, Any]) -> list[str]:
         return " / ".join(f"{each:.4f}" for each in losses)
 
     names = ["adult", "bank", "cardio", "support2", "heart", "breast-cancer"]
-    if any(not results.get(Cell(t, "declared", next(iter(NOT_PRIVATE))).key) for t in names):
+    if any((t, "declared", not_private, "", "") not in found.records for t in names):
         return []
-    lines = [
+    rows = [[t, *(area(t, e) for e in (0.0, 0.1, 1.0, 8.0))] for t in names]
+    return [
         "",
         "## Summary",
         "",
         "ROC AUC of `ObjectivePerturbationLogisticRegression` with the declared encoding, under "
         "add-remove / replace-one:",
-        "",
-        "| table | not private | epsilon 0.1 | epsilon 1 | epsilon 8 |",
-        "|---|---|---|---|---|",
-        *(f"| {t} | {' | '.join(area(t, e) for e in (0.0, 0.1, 1.0, 8.0))} |" for t in names),
+        *markdown(["table", "not private", "epsilon 0.1", "epsilon 1", "epsilon 8"], rows),
         "",
         "- On adult, bank and cardio (30,162 to 49,000 rows) the loss of AUC at epsilon 1 is at "
         f"most {largest_loss(names[:3], 1.0)}.",
@@ -254,7 +350,109 @@ def findings(results: dict[str, Any]) -> list[str]:
         f"{area('adult', 0.1, 'auto')} at epsilon 0.1, and",
         f"  {area('adult', 8.0, 'auto')} at epsilon 8.",
     ]
-    return lines
+
+
+def conditions(facts: list[Facts], seeds: int) -> list[str]:
+    """Return the conditions of the measurements, and the facts of the tables."""
+    columns = {(each.table, each.encoding): f"{each.columns}" for each in facts}
+    once = {each.table: each for each in facts}.values()
+    rows = [
+        [t.table, str(t.n), t.delta, *(columns.get((t.table, e), "-") for e in ENCODINGS)]
+        for t in once
+    ]
+    rows = [[*each, t.log_loss] for each, t in zip(rows, once, strict=True)]
+    return [
+        "",
+        "## Conditions",
+        *markdown(
+            ["condition", "value"],
+            [
+                [
+                    "splits",
+                    "adult has its published test set, the others are split 70/30 at random",
+                ],
+                [
+                    "repetitions",
+                    f"{seeds} seeds, of the noise and of the random splits; every estimator sees "
+                    "the same splits",
+                ],
+                [
+                    "encodings",
+                    "declared (the schema's columns as they are) and auto (numeric columns as "
+                    "curves)",
+                ],
+                [
+                    "private estimators",
+                    "two values per cell: add-remove / replace-one. Replace-one is the stronger "
+                    "guarantee at the same epsilon",
+                ],
+                ["not private", "the first two rows of each table, with one value for all epsilon"],
+                ["cells", "means over seeds; medians for slopes and seconds"],
+                [
+                    "script",
+                    f"`python examples/benchmarks/accuracy.py --seeds {seeds} --markdown "
+                    "docs/accuracy.md --pictures docs/images`",
+                ],
+            ],
+        ),
+        *markdown(
+            ["table", "training rows", "delta"]
+            + [f"columns, {encoding}" for encoding in ENCODINGS]
+            + ["log loss of predicting the prevalence"],
+            rows,
+        ),
+    ]
+
+
+def page(facts: list[Facts], records: list[Record], seeds: int, file: str) -> list[str]:
+    """Return the lines of the page; ``file`` is the CSV file to download."""
+    found = Lookup(records)
+    return [
+        "# Accuracy with default parameters",
+        "",
+        "This page shows the accuracy of seven estimators with their default parameters on six "
+        "public tables. Each is fitted at",
+        "five values of epsilon, under both adjacency relations. Only epsilon, delta, the "
+        "adjacency and the public row norm are",
+        "given.",
+        "",
+        f"Download [all metrics as CSV]({file}): the tables below show only the most important "
+        "ones.",
+        *findings(found),
+        *conditions(facts, seeds),
+        "",
+        "The CSV file has one line for each table, encoding, estimator, epsilon and adjacency. "
+        "Its metrics are:",
+        *markdown(
+            ["column", "metric, on the test rows"],
+            [
+                ["`roc_auc`, `roc_auc_sd`", "ROC AUC, and its standard deviation over seeds"],
+                ["`accuracy`", "share of correct predictions"],
+                ["`log_loss`, `brier_score`", "of the probabilities; empty without them"],
+                [
+                    "`slope`",
+                    "slope of a logistic regression of test labels on predicted log odds",
+                ],
+                ["`seconds`", "time of a fit on one machine, under add-remove only"],
+            ],
+        ),
+        *slopes_and_seconds(facts, found),
+        *areas(facts, found),
+    ]
+
+
+def publish(facts: list[Facts], records: list[Record], seeds: int, file: Path) -> None:
+    """Write the page, and the CSV file next to it."""
+    download = Path("measured") / f"{file.stem}.csv"
+    write_csv(records, file.parent / download)
+    file.write_text("\n".join(page(facts, records, seeds, download.as_posix())) + "\n")
+
+
+def table_facts(table: Dataset, encoding: str) -> Facts:
+    """Return the facts of a table that the page states."""
+    n_train, delta = training_size(table)
+    entropy = log_loss(table.y, np.full(len(table.y), table.y.mean()))
+    return Facts(table.name, encoding, n_train, table.X.shape[1], f"{delta:g}", f"{entropy:.4f}")
 
 
 def draw(names: list[str], encoding: str, results: dict[str, Any], directory: Path) -> None:
@@ -313,7 +511,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", nargs="*", help="names of the tables to run")
     parser.add_argument("--results", type=Path, default=Path("accuracy.json"))
-    parser.add_argument("--markdown", type=Path, help="write the tables to this file")
+    parser.add_argument("--markdown", type=Path, help="write the page to this file")
     parser.add_argument("--pictures", type=Path, help="draw two pictures into this directory")
     arguments = parser.parse_args()
     file = arguments.results
@@ -324,45 +522,17 @@ def main() -> None:
         for table in chosen:
             measure(table, encoding, arguments.seeds, results, file)
         tables[encoding] = chosen
-    lines = [
-        "# Accuracy with default parameters",
-        "",
-        "This page shows the accuracy of seven estimators with their default parameters on six "
-        "public tables. Each is fitted at",
-        "five values of epsilon, under both adjacency relations. Only epsilon, delta, the "
-        "adjacency and the public row norm are",
-        "given.",
-        *findings(results),
-        "",
-        "## Conditions",
-        "",
-        "| condition | value |",
-        "|---|---|",
-        "| tables | adult, bank, cardio, support2, heart, breast-cancer; adult has its published "
-        "test set, the others are split 70/30 at random |",
-        f"| repetitions | {arguments.seeds} seeds, of the noise and of the random splits; every "
-        "estimator sees the same splits |",
-        "| encodings | declared (the schema's columns as they are) and auto (numeric columns as "
-        "curves) |",
-        "| private estimators | two values per cell: add-remove / replace-one. "
-        "Replace-one is the stronger guarantee at the same epsilon |",
-        "| not private | the first two rows of each table |",
-        "| cells | means over seeds; medians for `slope` and `seconds` |",
-        "| `sd` | standard deviation of ROC AUC over seeds |",
-        "| `slope` | slope of a logistic regression of test labels on predicted log odds: 1 is "
-        "right, less is over-confident |",
-        "| `seconds` | time of a fit under add-remove on one machine |",
-        "| script | `python examples/benchmarks/accuracy.py --seeds "
-        f"{arguments.seeds} --markdown docs/accuracy.md --pictures docs/images` |",
-        *report(tables, results),
+    encoded = [table_facts(table, e) for e, each in tables.items() for table in each]
+    records = [
+        record(results, cell) for each in encoded for cell in cells(each.table, each.encoding)
     ]
     if arguments.pictures:
         names = [table.name for table in tables["declared"]]
         draw(names, "declared", results, arguments.pictures)
     if arguments.markdown:
-        arguments.markdown.write_text("\n".join(lines) + "\n")
+        publish(encoded, records, arguments.seeds, arguments.markdown)
     else:
-        print("\n".join(lines))
+        print("\n".join(page(encoded, records, arguments.seeds, "measured/accuracy.csv")))
 
 
 if __name__ == "__main__":
