@@ -17,7 +17,7 @@ import argparse
 import csv
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -455,8 +455,33 @@ def table_facts(table: Dataset, encoding: str) -> Facts:
     return Facts(table.name, encoding, n_train, table.X.shape[1], f"{delta:g}", f"{entropy:.4f}")
 
 
-def draw(names: list[str], encoding: str, results: dict[str, Any], directory: Path) -> None:
-    """Draw ROC AUC and log loss against epsilon: a row of panels a relation, a column a table."""
+class Picture(NamedTuple):
+    """A metric against epsilon: a row of panels per adjacency, a column per table."""
+
+    file: str
+    metric: str
+    title: str
+    tables: tuple[str, ...]
+    estimators: tuple[str, ...]
+    lines: tuple[str, ...]
+    width: float  # of a panel, in inches
+
+
+def pictures(tables: Sequence[str]) -> list[Picture]:
+    """Return the pictures of all estimators, and a smaller one for first pages."""
+    # The majority class has a ROC AUC of 1/2, at a scale on which all others are alike.
+    known, every = tuple(NOT_PRIVATE), tuple(PRIVATE)
+    large = tuple(name for name in tables if name not in ("heart", "breast-cancer"))
+    first = tuple(name for name in every if "SVC" not in name)
+    return [
+        Picture("roc_auc_by_epsilon", "roc_auc", "ROC AUC", tuple(tables), every, known[1:], 2.6),
+        Picture("log_loss_by_epsilon", "log_loss", "log loss", tuple(tables), first, known, 2.6),
+        Picture("roc_auc_overview", "roc_auc", "ROC AUC", large, first, known[1:], 2.4),
+    ]
+
+
+def draw(picture: Picture, records: list[Record], directory: Path) -> None:
+    """Draw one picture of the declared encoding."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -465,44 +490,41 @@ def draw(names: list[str], encoding: str, results: dict[str, Any], directory: Pa
     colours = dict(
         zip(("Objective", "Opera", "Grpua", "DPSGD"), "C3 C0 C2 C1".split(), strict=True)
     )
-    # That of the majority class is 1/2, where nothing else would be told apart.
-    for figure_name, lines in (("ROC AUC", [*NOT_PRIVATE][1:]), ("log loss", [*NOT_PRIVATE])):
-        size = (2.6 * len(names), 5.4)
-        figure, axes = plt.subplots(
-            2, len(names), figsize=size, squeeze=False, sharex=True, sharey="col"
-        )
-        for (r, relation), (j, name) in product(enumerate(RELATIONS), enumerate(names)):
-            axis = axes[r][j]
-            for estimator in PRIVATE:
-                own = [Cell(name, encoding, estimator, relation, e) for e in EPSILONS]
-                values = [summary(results, cell, figure_name) for cell in own]
-                if "-" in values:
-                    continue
-                axis.plot(
-                    EPSILONS,
-                    list(map(float, values)),
-                    marker="o",
-                    markersize=3,
-                    color=colours[next(key for key in colours if estimator.startswith(key))],
-                    linestyle="--" if "SVC" in estimator else "-",
-                    label=estimator,
-                )
-            for other in lines:
-                value = summary(results, Cell(name, encoding, other), figure_name)
-                axis.axhline(float(value), color="0.6", linewidth=0.8)
-            axis.set(xscale="log", title=name if r == 0 else None)
-            axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
-            axis.minorticks_off()
-        for r, relation in enumerate(RELATIONS):
-            axes[r][0].set_ylabel(f"{figure_name}, {relation}")
-        grey = " and majority class" if len(lines) > 1 else ""
-        figure.supxlabel(f"epsilon (grey: not private{grey})", fontsize=9, y=0.07)
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=8, frameon=False)
-        figure.tight_layout(rect=(0.0, 0.09, 1.0, 1.0))
-        path = directory / f"{figure_name.lower().replace(' ', '_')}_by_epsilon.png"
-        figure.savefig(path, dpi=90)
-        plt.close(figure)
+    found = {
+        (each["table"], each["estimator"], each["adjacency"], each["epsilon"]): each[picture.metric]
+        for each in records
+        if each["encoding"] == "declared"
+    }
+    shape = len(RELATIONS), len(picture.tables)
+    size = (picture.width * shape[1], 5.4)
+    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharex=True, sharey="col")
+    for (r, relation), (j, name) in product(enumerate(RELATIONS), enumerate(picture.tables)):
+        axis = axes[r][j]
+        for estimator in picture.estimators:
+            axis.plot(
+                EPSILONS,
+                [float(found[name, estimator, relation, f"{e:g}"]) for e in EPSILONS],
+                marker="o",
+                markersize=3,
+                color=colours[next(key for key in colours if estimator.startswith(key))],
+                linestyle="--" if "SVC" in estimator else "-",
+                label=estimator,
+            )
+        for other in picture.lines:
+            axis.axhline(float(found[name, other, "", ""]), color="0.6", linewidth=0.8)
+        axis.set(xscale="log", title=name if r == 0 else None)
+        axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        axis.minorticks_off()
+    for r, relation in enumerate(RELATIONS):
+        axes[r][0].set_ylabel(f"{picture.title}, {relation}")
+    grey = " and majority class" if len(picture.lines) > 1 else ""
+    figure.supxlabel(f"epsilon (grey: not private{grey})", y=0.1)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    columns = 2 if shape[1] < 5 else 4
+    figure.legend(handles, labels, loc="lower center", ncols=columns, frameon=False)
+    figure.tight_layout(rect=(0.0, 0.08, 1.0, 1.0))
+    figure.savefig(directory / f"{picture.file}.png", dpi=90 if shape[1] > 4 else 120)
+    plt.close(figure)
 
 
 def main() -> None:
@@ -512,7 +534,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of the tables to run")
     parser.add_argument("--results", type=Path, default=Path("accuracy.json"))
     parser.add_argument("--markdown", type=Path, help="write the page to this file")
-    parser.add_argument("--pictures", type=Path, help="draw two pictures into this directory")
+    parser.add_argument("--pictures", type=Path, help="draw pictures into this directory")
     arguments = parser.parse_args()
     file = arguments.results
     results = json.loads(file.read_text()) if file.exists() else {}
@@ -527,8 +549,8 @@ def main() -> None:
         record(results, cell) for each in encoded for cell in cells(each.table, each.encoding)
     ]
     if arguments.pictures:
-        names = [table.name for table in tables["declared"]]
-        draw(names, "declared", results, arguments.pictures)
+        for picture in pictures([table.name for table in tables["declared"]]):
+            draw(picture, records, arguments.pictures)
     if arguments.markdown:
         publish(encoded, records, arguments.seeds, arguments.markdown)
     else:
