@@ -110,7 +110,7 @@ class Loss(ABC):
         return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
 
     def smoother_losses(self) -> tuple[Any, ...]:
-        """Return easier losses; their minimisers, in this order, are starting points for it."""
+        """Return easier losses; their minimisers, in order, are starting points for this loss."""
         return ()
 
     # Kernels compute a loss by what its method `scalar_functions` returns: `ScalarFunctions` of

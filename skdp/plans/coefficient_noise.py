@@ -202,7 +202,7 @@ def _no_contraction(plan: NoisyGradientPlan, model: LinearModel) -> str:
 
 
 def _reach_of_steps(plan: NoisyGradientPlan) -> float:
-    """Return the largest change of the released average caused by unit noise in each step."""
+    """Bound the deviation of the released average for noise of deviation 1 in each step."""
     rates, penalty = plan.schedule.rates(0, plan.steps), plan.rule.penalty
     strong, steep = rates * penalty, rates * (plan.model.smoothness + penalty)
     factors = np.maximum(np.abs(1.0 - strong), np.abs(1.0 - steep))
