@@ -262,7 +262,7 @@ def test_models_that_do_not_count_are_refused_at_once(model):
 def test_a_plan_states_the_bound_of_its_norm():
     plan = adaptive_plan()
     fixed = adaptive_plan(adaptive=False)
-    assert "a mark if it was cut" in plan.bound.reason and "0.5" in plan.bound.reason
+    assert "a mark if it was clipped" in plan.bound.reason and "0.5" in plan.bound.reason
     for wrong in ({"bound": fixed.bound}, {"clip": 0.4}):
         with pytest.raises(ValueError, match="bound is not that of"):
             replace(plan, **wrong)
