@@ -241,7 +241,10 @@ def test_counts_are_numbers_of_rows(count):
         return count
 
     careless = SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)
-    with record_releases() as trace, pytest.raises(ValueError, match="the number of rows that it did not"):
+    with (
+        record_releases() as trace,
+        pytest.raises(ValueError, match="the number of rows that it did not"),
+    ):
         carry_out_noisy_gradient(plan, [careless], RandomStream.from_seed(0))
     assert trace.releases == []
 
