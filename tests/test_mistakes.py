@@ -227,7 +227,7 @@ MISTAKES = {
     "rows made up by others": Mistake(
         lambda: SAMPLING["Pipeline"]([("more", Oversampler()), ("model", model())]).fit(X, Y),
         "warned",
-        "step 'more' (Oversampler): it copies, makes up or drops rows",
+        "step 'more' (Oversampler): it copies, synthesises or drops rows",
     ),
     "a scaler of some columns": Mistake(
         behind(make_column_transformer((StandardScaler(), [0]), sparse_threshold=0)),
@@ -245,7 +245,9 @@ MISTAKES = {
         "step 'logisticregression'",
     ),
     "scores of folds": Mistake(
-        lambda: cross_val_score(model(), X, Y, cv=KFold(3)), "warned", "cross_validate(): what it"
+        lambda: cross_val_score(model(), X, Y, cv=KFold(3)),
+        "warned",
+        "cross_validate(): it returns",
     ),
     "a scaler in a private search": Mistake(
         lambda: PrivateGridSearchCV(
@@ -406,10 +408,10 @@ MISTAKES = {
         "OperaLogisticRegression was fitted on these rows",
     ),
     "a model that is not fitted": Mistake(
-        lambda: PrivateCalibrator(model()).fit(X, Y), ValueError, "PrivateCalibrator adjusts a mod"
+        lambda: PrivateCalibrator(model()).fit(X, Y), ValueError, "PrivateCalibrator adjusts a fit"
     ),
     "a statement before the fit": Mistake(
-        lambda: privacy_statement(model()), TypeError, "this OperaLogisticRegression has no privacy"
+        lambda: privacy_statement(model()), TypeError, "This OperaLogisticRegression has no privacy"
     ),
     "figures of score()": Mistake(
         lambda: model().fit(X, Y).score(X, Y), "warned", "OperaLogisticRegression.score is given"

@@ -46,9 +46,9 @@ from skdp.preprocessing import DPPCA, DPQuantileClipper, DPStandardScaler
 # Runs on each table, of what is cheap and should be tight; other lines take a share of them.
 SHORT, LONG = 2_000, 100_000
 EPSILON, DELTA = 16.0, 1e-5
-HEADING = "## Everything that is shipped"
-COLUMNS = ("what", "fit", "adjacency", "attacker sees", "runs", "epsilon, at least")
-COLUMNS += ("mu, at least", "tightness", "at most to be expected", "disproved")
+HEADING = "### All estimators and transformers"
+COLUMNS = ("object", "fit", "adjacency", "attacker sees", "runs", "epsilon, at least")
+COLUMNS += ("mu, at least", "tightness", "at most expected", "disproved")
 RELATIONS = ("replace-one", "add-remove")
 X, Y = np.zeros((10, 1)), np.arange(10) % 2
 
@@ -85,12 +85,12 @@ def noisy_gradients(adjacency: str) -> Iterator[Case]:
     size = 8 if adjacency == "replace-one" else 9
     poisson = {"batch_size": size, "max_iter": 8}
     lots = {
-        "3 full lots": {"batch_size": 11, "max_iter": 3},
-        f"8 Poisson lots of {size}": poisson,
+        "3 full batches": {"batch_size": 11, "max_iter": 3},
+        f"8 Poisson batches of {size}": poisson,
     }
     if adjacency == "replace-one":
         short = {"classes": [0, 1], "fit_intercept": False, "learning_rate_init": 1e-3}
-        lots["8 lots of exactly 8"] = poisson | {"sampling": "uniform"} | short
+        lots["8 batches of exactly 8"] = poisson | {"sampling": "uniform"} | short
     last = {"calibration": "hidden-state", "alpha": 10.0, "learning_rate_init": 0.05}
     last["fit_intercept"] = False
     for words, lot in lots.items():
@@ -101,7 +101,7 @@ def noisy_gradients(adjacency: str) -> Iterator[Case]:
             own = common | lot
             yield Case(words, cls(EPSILON, DELTA, **own), "all", share, *pair)
             hidden = cls(EPSILON, DELTA, **own | last)
-            yield Case(f"{words}, last iterate paid for", hidden, "model", 0.15, *pair)
+            yield Case(f"{words}, last iterate charged", hidden, "model", 0.15, *pair)
             composed = cls(EPSILON, DELTA, **own, calibration="composition")
             yield Case(f"{words}, the paper's calibration", composed, "model", 0.05, *pair)
         if "exactly" in words:
@@ -152,7 +152,7 @@ def steep_slopes(adjacency: str) -> Case:
         **{"adjacency": adjacency, "data_norm": 1.0, "fit_intercept": False},
         **{"classes": [0, 1], "average": False, **steps},
     )
-    words = "10 full lots, rows on the wrong side"
+    words = "10 full batches, rows on the wrong side"
     tables = np.vstack([others, one]), labels
     return Case(words, model, "all", 0.15, tables, (np.vstack([others, other]), labels))
 

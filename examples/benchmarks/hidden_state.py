@@ -13,6 +13,8 @@ files are read from the directory that --data or the environment variable SKDP_D
 from __future__ import annotations
 
 import argparse
+import re
+import textwrap
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -145,7 +147,7 @@ def no_gain() -> Iterator[str]:
     ratio = GDPAccountant().compose(event).epsilon(DELTA) / EPSILON
     few = hidden_noise("full", N_ROWS, 20, penalty, None) / composed_noise("full", N_ROWS, 20)
     yield from (
-        "| run | noise or epsilon against composition |",
+        "| run | noise or epsilon relative to composition |",
         "|---|---|",
         "| step sizes 1/(m t), any number of steps | equal: attained by quadratics |",
         f"| step size D/sqrt(T), {steps:,} steps on all rows, radius {radius:g} | epsilon "
@@ -200,18 +202,30 @@ def accuracies(directory: str | None) -> Iterator[str]:
         print(f"{table.name}: done", flush=True)
 
 
+def wrapped(text: str) -> str:
+    """Return a paragraph in lines of at most 119 characters."""
+    whole = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    lines = textwrap.fill(whole, 119, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\0", " ")
+
+
 def report(directory: str | None) -> Iterator[str]:
     """Yield the page."""
     lengths = (N_ROWS, 10 * N_ROWS, N_ROWS**2)
-    yield "# What hiding the iterates saves"
+    yield "# Noise saved by hiding iterates"
     yield ""
-    yield (
-        f"Noise on the sum of gradients that meets epsilon = {EPSILON:g} at delta = {DELTA:g}, "
-        f"relation replace-one, n = {N_ROWS}, logistic loss on rows of norm 1 (scaled units). "
-        "*Composition* pays for every noisy gradient; the other columns pay for the last iterate "
-        "alone, with step size 1/M, in brackets how many times less noise that is. Regenerate with "
-        "`python examples/benchmarks/hidden_state.py --markdown docs/hidden_state.md`. Theorem and "
-        "conditions: [proofs](proofs/hidden_state.md)."
+    yield wrapped(
+        f"This page shows the noise on the sum of gradients for epsilon = {EPSILON:g} at delta = "
+        f"{DELTA:g} under replace-one. n is {N_ROWS}, and the loss is logistic on rows of norm 1 "
+        "(scaled units)."
+    )
+    yield ""
+    yield wrapped(
+        "*Composition* charges for every noisy gradient. The other columns charge only for the "
+        'last iterate (`calibration="hidden-state"`), with step size 1/M; brackets contain the '
+        "factor of noise saved. Regenerate with `python examples/benchmarks/hidden_state.py "
+        "--markdown docs/hidden_state.md`. Theorem and conditions: "
+        "[proofs](proofs/hidden_state.md)."
     )
     for title, sampling, batch, steps in (
         ("All rows at each step", "full", N_ROWS, (100, 1000, 10**4, 10**5, 10**6)),
@@ -223,34 +237,44 @@ def report(directory: str | None) -> Iterator[str]:
         yield from ("", f"## {title}", "", *savings(sampling, batch, steps))
     yield from (
         "",
-        "Noise on sampled batches stops falling where a single step can tell that the changed row "
-        "was in its batch. With Poisson batches the step is shorter than 1/M where batches are "
-        "small: actual sizes vary, and the step must not expand on any likely one.",
+        wrapped(
+            "Noise on sampled batches stops falling once a single step can reveal that the changed "
+            "row was in its batch. Small Poisson batches need steps shorter than 1/M: their sizes "
+            "vary, and the step must not expand on any likely size."
+        ),
         "",
-        "## One run, longer and longer",
+        "## Epsilon of one run by length",
         "",
         "All rows, penalty 0.01, noise 200 on the sum:",
         "",
         *at_given_noise(),
         "",
-        "## Where nothing is gained",
+        "## Cases without a gain",
         "",
         *no_gain(),
         "",
-        "Forgetting takes about `1/(eta m)` steps with a penalty m, or `D n/(eta gap)` steps in a "
-        "set of diameter D; shorter runs cost the same as their composition. Step sizes of the "
-        "theory, which fall or shrink with the length of the run, never get there. A run that "
-        'stops early and averages its iterates, `calibration="pld"`, then uses noise better.',
+        wrapped(
+            "Forgetting takes about `1/(eta m)` steps with a penalty m, or `D n/(eta gap)` steps "
+            "in a set of diameter D. Shorter runs cost the same as their composition. Step sizes "
+            "that decrease, or shrink with the length of the run, never reach this point. A run "
+            'that stops early and averages its iterates, with `calibration="pld"`, then uses noise '
+            "better."
+        ),
         "",
         cost(),
         "",
         "## Default fits",
         "",
-        "Accuracy on held-out rows, logistic regression with default parameters, mean and "
-        "standard deviation over seeds (20 on small tables, 3 on large ones), median seconds of a "
-        "fit. Hiding the iterates helps small tables, where a run to the limit is short; part of "
-        "that is the ball, in which gradients differ less. On large tables with many columns it is "
-        "slower, and an averaged descent is better.",
+        wrapped(
+            "Accuracy of default logistic regression on held-out rows, and median seconds of a "
+            "fit. Mean and standard deviation over seeds (20 on small tables, 3 on large ones)."
+        ),
+        "",
+        wrapped(
+            "Hiding iterates helps on small tables, where a run to the limit is short. Part of the "
+            "gain is due to the ball, in which gradients differ less. On large tables with many "
+            "columns it is slower, and averaged descent is more accurate."
+        ),
         "",
         *accuracies(directory),
     )

@@ -24,15 +24,15 @@ def cases() -> Iterator[tuple[str, Any, dict[str, Any], str]]:
     for adjacency in ("replace-one", "add-remove"):
         common = {"adjacency": adjacency, "fit_intercept": False, "data_norm": 1.0}
         full, lots = common | {"share": 1.0, "max_iter": 5}, common | {"share": 0.5, "max_iter": 20}
-        yield "5 full lots", GrpuaSVC, full, "all"
-        yield "5 full lots", GrpuaLogisticRegression, full, "all"
-        yield "5 full lots", DPSGDClassifier, full | {"max_grad_norm": 0.1}, "all"
-        yield "20 Poisson lots", DPSGDClassifier, lots | {"max_grad_norm": 0.1}, "all"
-        yield "20 Poisson lots", DPSGDClassifier, lots | {"max_grad_norm": 0.1}, "model"
+        yield "5 full batches", GrpuaSVC, full, "all"
+        yield "5 full batches", GrpuaLogisticRegression, full, "all"
+        yield "5 full batches", DPSGDClassifier, full | {"max_grad_norm": 0.1}, "all"
+        yield "20 Poisson batches", DPSGDClassifier, lots | {"max_grad_norm": 0.1}, "all"
+        yield "20 Poisson batches", DPSGDClassifier, lots | {"max_grad_norm": 0.1}, "model"
 
 
 def build(cls: Any, n_rows: int, share: float, **parameters: Any) -> Any:
-    """Return a classifier whose lots are a share of the rows."""
+    """Return a classifier with batches of a share of the rows."""
     return cls(EPSILON, DELTA, batch_size=round(share * n_rows), **parameters)
 
 

@@ -1,4 +1,4 @@
-"""Audits: what an attacker can prove, from one run or many, held against what is claimed."""
+"""Audits: lower bounds on the privacy loss, from one run or many, compared with the claim."""
 
 from skdp.audit.epsilon import audit_epsilon
 from skdp.audit.membership import MembershipResult, membership_inference

@@ -1,8 +1,6 @@
-"""From errors of a test, or many right guesses, to lower bounds on privacy parameters.
+"""Lower bounds on privacy parameters, from errors of a test or from correct guesses.
 
-Proofs: Theorems 1 and 2 of ``docs/proofs/audits.md``.
-
-Proofs: Lemma 4 and Theorem 5 of ``docs/proofs/audits.md``.
+Proofs: Theorems 1 and 2, Lemma 4 and Theorem 5 of ``docs/proofs/audits.md``.
 """
 
 from __future__ import annotations
@@ -22,15 +20,15 @@ Array = NDArray[np.float64]
 
 # Relative error of the inverse of the incomplete beta function, generously.
 _ROUND_UP = 1.0 + 1e-9
-# Thresholds that are tried; more of them only fit the noise of the first half.
+# Number of thresholds tried; more would only fit the noise of the first half.
 _CANDIDATES = 401
 _RIDGE = 1e-9
-_ROUND_DOWN = 1.0 - 1e-7  # far more than errors of the non-central law
-_FARTHEST = 64.0  # deviations: beyond any use, and far from where normal tails underflow
+_ROUND_DOWN = 1.0 - 1e-7  # far more than the errors of the non-central law
+_FARTHEST = 64.0  # standard deviations: beyond any use, before normal tails underflow
 
 
 def rate_upper(events: ArrayLike, runs: float, failure: float) -> Array:
-    """Bound a probability from above by Clopper and Pearson, wrong with at most `failure`."""
+    """Return a Clopper-Pearson upper bound that fails with probability at most `failure`."""
     count = np.asarray(events, dtype=np.float64)
     inside = np.minimum(count, runs - 1.0)
     bound = betaincinv(inside + 1.0, runs - inside, 1.0 - failure) * _ROUND_UP
@@ -38,7 +36,7 @@ def rate_upper(events: ArrayLike, runs: float, failure: float) -> Array:
 
 
 def rate_interval(events: int, runs: int, failure: float) -> tuple[float, float]:
-    """Bound a probability from both sides; each bound is wrong with at most half of `failure`."""
+    """Return lower and upper bounds; each fails with probability at most half of `failure`."""
     lower = 1.0 - float(rate_upper(runs - events, runs, 0.5 * failure))
     return max(lower, 0.0), float(rate_upper(events, runs, 0.5 * failure))
 
@@ -51,11 +49,11 @@ class Errors:
     false_negative: Array
 
     def mu_lower(self) -> Array:
-        """Return the mu below which no guarantee of mu-GDP allows such errors; or a negative."""
+        """Return the mu below which mu-GDP does not allow such errors; negative if none."""
         return -ndtri(self.false_positive) - ndtri(self.false_negative)
 
     def epsilon_lower(self, delta: float) -> Array:
-        """Return the same of (epsilon, delta)."""
+        """Return the lower bound on epsilon at a delta."""
         positive, negative = self.false_positive, self.false_negative
         with np.errstate(divide="ignore"):
             hits = np.log(np.maximum(1.0 - negative - delta, 0.0)) - np.log(positive)
@@ -63,22 +61,23 @@ class Errors:
         return np.maximum(hits, passes)
 
     def delta_lower(self, epsilon: float) -> float:
-        """Return the delta below which no guarantee of (epsilon, delta) allows such errors."""
+        """Return the delta below which (epsilon, delta) does not allow such errors."""
         positive, negative = float(self.false_positive), float(self.false_negative)
         factor = math.exp(epsilon)
         return max(1.0 - negative - factor * positive, 1.0 - positive - factor * negative, 0.0)
 
     def disproves(self, curve: Array) -> bool:
-        """Tell whether some (epsilon, delta) of a claimed curve allows no such errors."""
+        """Return whether some (epsilon, delta) of a claimed curve forbids such errors."""
         return any(self.delta_lower(epsilon) > delta for epsilon, delta in curve)
 
 
 def errors_above(
     threshold: ArrayLike, one: Array, other: Array, failure: float, share: float = 1.0
 ) -> Errors:
-    """Bound the errors of "a score above the threshold means one", each with half of `failure`.
+    """Bound the errors of the test "a score above the threshold means one".
 
-    With a `share` below 1 these are the bounds of as many errors in that share of the runs.
+    Each bound uses half of `failure`. With a `share` below 1 they assume the same errors in that
+    share of the runs.
     """
     misses = np.searchsorted(np.sort(one), threshold, side="right")
     alarms = other.size - np.searchsorted(np.sort(other), threshold, side="right")
@@ -89,9 +88,9 @@ def errors_above(
 
 
 def distance_lower(one: Array, other: Array, failure: float) -> float:
-    """Bound the distance of two means, in deviations of the scores, from below; or return 0.
+    """Return a lower bound on the distance of two means, in standard deviations, or 0.
 
-    It is exact for independent normal scores of one variance, by Student's non-central law.
+    It is exact for independent normal scores of equal variance, by Student's non-central law.
     """
     degrees = one.size + other.size - 2
     scale = math.sqrt(1.0 / one.size + 1.0 / other.size)
@@ -107,9 +106,9 @@ def distance_lower(one: Array, other: Array, failure: float) -> float:
 
 
 def choose_threshold(one: Array, other: Array, failure: float, method: str, delta: float) -> float:
-    """Return the threshold whose bound would be largest if these were the runs that test it.
+    """Return the threshold with the largest bound, as if a third of these runs tested it.
 
-    Or rather a third of them: wider margins keep it away from the tails, where luck is largest.
+    The wider margins of a third avoid the tails, where random variation is largest.
     """
     spread = math.log(2.0 * one.size)
     levels = expit(np.linspace(-spread, spread, _CANDIDATES))
@@ -120,33 +119,33 @@ def choose_threshold(one: Array, other: Array, failure: float, method: str, delt
 
 
 def discriminant(one: Array, other: Array) -> Array:
-    """Return the direction in which two clouds of points, one a row, are told apart best.
+    """Return Fisher's direction, which separates two clouds of points (rows) best.
 
-    It is Fisher's, or without correlations where points are fewer than their coordinates. For
-    Gaussian noise of one covariance the projection is the likelihood ratio.
+    It ignores correlations if there are fewer points than coordinates. For Gaussian noise of one
+    covariance the projection is the likelihood ratio.
     """
     spread = np.sqrt(0.5 * (one.var(axis=0) + other.var(axis=0)))
     shift = one.mean(axis=0) - other.mean(axis=0)
-    # What has no noise tells the tables apart at once, or says nothing.
+    # Coordinates without noise distinguish the tables at once, or carry no information.
     scale = np.where(spread > 0.0, spread, np.where(shift != 0.0, 1e-9 * np.abs(shift), 1.0))
     if one.shape[0] <= one.shape[1]:
         return shift / scale**2
     centred = np.concatenate([one - one.mean(axis=0), other - other.mean(axis=0)]) / scale
-    # The ridge lets combinations without noise weigh as much as they should, and be inverted.
+    # The ridge makes combinations without noise invertible, with suitable weights.
     covariance = centred.T @ centred / centred.shape[0] + _RIDGE * np.eye(one.shape[1])
     return np.linalg.solve(covariance, shift / scale) / scale
 
 
-# From the probability of an event on one of two neighbours, the least that it has on the other.
+# Maps the probability of an event on one neighbour to the smallest one on the other.
 Contrast = Callable[[float], float]
 
-_MARGIN = 1.0 - 1e-6  # for thousands of roundings
-_LARGEST = 512.0  # beyond what canaries can show
+_MARGIN = 1.0 - 1e-6  # margin for thousands of roundings
+_LARGEST = 512.0  # more than canaries can show
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """Right guesses about canaries, of a number of guesses that was fixed before the run."""
+    """Correct guesses about canaries, among a number of guesses fixed before the run."""
 
     canaries: int
     made: int
@@ -154,19 +153,19 @@ class Guesses:
     failure: float
 
     def mu_lower(self) -> float:
-        """Return the mu below which no guarantee of mu-GDP allows so many right guesses; or 0."""
+        """Return the mu below which mu-GDP does not allow this number of correct guesses, or 0."""
         return self._bound(lambda mu: lambda rate: float(ndtr(ndtri(rate) - mu)))
 
     def epsilon_lower(self, delta: float) -> float:
-        """Return the same of (epsilon, delta)."""
+        """Return the lower bound on epsilon at a delta."""
         return self._bound(lambda epsilon: contrast(np.array([[epsilon, delta]])))
 
     def disproves(self, curve: Array) -> bool:
-        """Tell whether a claimed curve of points (epsilon, delta) allows no such guesses."""
+        """Return whether a claimed curve of points (epsilon, delta) forbids such guesses."""
         return self._refute(contrast(curve))
 
     def _bound(self, claim: Callable[[float], Contrast]) -> float:
-        """Return the largest parameter, up to rounding, whose claim is refuted."""
+        """Return the largest parameter with a refuted claim, up to rounding."""
 
         def sign(parameter: float) -> float:
             return 1.0 if self._refute(claim(parameter)) else -1.0
@@ -174,9 +173,9 @@ class Guesses:
         return narrow_bracket(sign, 0.0, _LARGEST, 1e-6, 1e-6)[0] if sign(0.0) > 0.0 else 0.0
 
     def _refute(self, least: Contrast) -> bool:
-        """Tell whether a claim gives as many right guesses less than the failure probability."""
+        """Return whether the guesses are less likely under a claim than the failure probability."""
         share = self.failure * _MARGIN / self.canaries
-        # Expected shares of right and of wrong guesses, in runs with at least k right ones.
+        # Expected shares of correct and wrong guesses, in runs with at least k correct ones.
         right, wrong = share * self.right, share * (self.made - self.right)
         for k in range(self.right - 1, -1, -1):
             needed = max(wrong, least(right))
@@ -188,7 +187,7 @@ class Guesses:
 
 
 def contrast(curve: Array) -> Contrast:
-    """Return what guarantees of (epsilon, delta), one a row, say together."""
+    """Return the joint contrast of guarantees (epsilon, delta), one per row."""
     factor, delta = np.exp(curve[:, 0]), curve[:, 1]
 
     def least(rate: float) -> float:

@@ -36,7 +36,7 @@ from skdp.reporting.leaks import warn_of_leaks
 from skdp.running import shown
 from skdp.tables.places import in_memory
 
-# Points of the claimed privacy curve that the errors are held against.
+# Number of points of the claimed privacy curve that are compared with the errors.
 _CURVE_POINTS = 33
 _SAME = 1.0 + 1e-6  # two computations of one epsilon
 
@@ -55,50 +55,55 @@ def audit_epsilon(
     method: AuditMethod = "gaussian-dp",
     random_state: Any = None,
 ) -> AuditResult:
-    """Try to disprove what a private fit claims, and say how close the attempt came.
+    """Attack the privacy claim of a fit, and return lower bounds on its privacy loss.
 
-    It is repeated many times on each of two neighbouring tables. The first half of the runs chooses
-    a test that tells the tables apart by what was released; the second half measures its two error
-    rates, which any guarantee bounds from below. No budget is charged.
+    The fit is repeated many times on each of two neighbouring tables. The first half of the runs
+    chooses a test that distinguishes the tables by the released values. The second half measures
+    its two error rates, for which every guarantee implies lower bounds. No budget is charged.
 
-    **Audit made-up rows.** The result is computed from all runs without noise of its own: what it
-    says of private rows is not private, and is covered by no budget.
+    **Use made-up rows.** The result has no noise: it is not private, and no budget covers it.
 
     Parameters
     ----------
     estimator : private classifier, transformer or search, or a pipeline of these
-        Of this library, or others that take an `accountant` and say in `privacy_spent_` what they
-        spend; cloned, not changed, and run as it is. Steps of a pipeline claim their sum.
+        From this library, or others with an `accountant` parameter and the attribute
+        `privacy_spent_`. It is cloned and not changed. A pipeline claims the joint cost of its
+        steps.
     X : array-like of shape (n_samples, n_features)
-        The rows that both tables share, or the first table where `neighbour` is given.
+        Rows of both tables, or the first table if `neighbour` is given.
     y : array-like of shape (n_samples,) or None, default=None
-        Their labels; None for transformers.
+        Labels; None for transformers.
     groups : array-like of shape (n_samples,) or None, default=None
-        Ids, which fits are given as ``groups=``: the tables then differ in all rows of one id.
+        Ids, passed to `fit` as ``groups=``. The tables then differ in all rows of one id.
     neighbour : "worst-case", (X2, y2) or (X2, y2, groups2), default="worst-case"
-        ``"worst-case"`` adds to `X` one row at the public bound. A classifier's is in a column that
-        is zero in all others, of either label (replace-one), or there and absent (add-remove;
-        output and objective perturbation need ``fit_intercept=False`` then); a search's is that of
-        what it fits; a transformer's is at either end of all ranges, or in either of two columns.
-        A pair is the second table; it must differ from `X, y` in one row, which under add-remove it
-        may lack if steps are noisy gradients, and else replaces by zeros. With `groups` it has the
-        same ids, and differs in the rows of one; absent rows are zeros.
+        Second table. ``"worst-case"`` adds one row at the public bound to `X`:
+
+        - for a classifier, in a column that is zero in all other rows. The tables have it with
+          different labels (replace-one), or present and absent (add-remove; output and objective
+          perturbation then require ``fit_intercept=False``);
+        - for a transformer, at either end of all ranges, or in either of two columns;
+        - for a search, the row of its inner estimator.
+
+        A tuple is the second table. It must differ from `X, y` in one row. Under add-remove it may
+        lack this row if steps are noisy gradients; otherwise zeros replace it. With
+        `groups`, the ids are the same, and the rows of one id differ; absent rows are zeros.
     n_trials : int, default=10_000
-        Number of runs on each of the two tables, at least 20. The bound on mu lies below what the
-        attack achieves by about ``12 / sqrt(n_trials)``, or half as much again where mu is 3.
+        Number of runs on each table, at least 20. The bound on mu is smaller than the
+        attack's mu by about ``12 / sqrt(n_trials)``, and by half as much again for mu = 3.
     confidence : float, default=0.999
-        Probability, in (0, 1), with which the bounds hold.
+        Probability, in (0, 1), with which the bounds are valid.
     release : {"model", "all"}, default="model"
-        What the attacker sees: all attributes that a fit publishes, or every noisy release on the
-        way to them. ``"all"`` is for Gaussian noise on what depends on no other secret randomness
-        than lots, of which the attacker knows all rows but the one that differs.
+        Values that the attacker sees: all published attributes, or every noisy release of the fit.
+        ``"all"`` requires Gaussian noise on values without other secret randomness than batches;
+        the attacker knows all rows of a batch except the differing one.
     method : {"gaussian-dp", "clopper-pearson"}, default="gaussian-dp"
-        Whether the test is chosen for its bound on mu, which needs few runs, or for its bound on
-        epsilon at the claimed delta, which takes more the smaller delta is. The error rates are
-        bounded by Clopper and Pearson either way; only ``"gaussian-dp"`` reads `epsilon_lower` off
-        `mu_lower`, and only where the claim itself is a Gaussian guarantee.
+        Criterion for choosing the test. ``"gaussian-dp"`` uses the bound on mu, which needs few
+        runs. ``"clopper-pearson"`` uses the bound on epsilon at the claimed delta, which needs more
+        runs for a smaller delta. Both bound error rates by Clopper and Pearson. Only
+        ``"gaussian-dp"`` derives `epsilon_lower` from `mu_lower`, and only if the claim is a
+        Gaussian guarantee.
     random_state : int, RandomState or None, default=None
-        Makes an audit repeatable; its runs have independent noise in any case.
+        Seed for a repeatable audit; its runs have independent noise in any case.
 
     Returns
     -------
@@ -107,9 +112,9 @@ def audit_epsilon(
 
     Notes
     -----
-    With the claim sound, the bounds exceed it with probability at most ``1 - confidence``. For
-    Gaussian noise the test's statistic is the likelihood ratio. Proofs:
-    :ref:`Theorems 1 and 2 of audits <audits-1>`; of all releases, :ref:`Theorem 3 <audits-3>`.
+    If the claim is true, the bounds exceed it with probability at most ``1 - confidence``. For
+    Gaussian noise the test statistic is the likelihood ratio. Proofs: :ref:`Theorems 1 and 2 of
+    audits <audits-1>`, and for all releases :ref:`Theorem 3 <audits-3>`.
 
     References
     ----------
@@ -144,7 +149,7 @@ def audit_epsilon(
         ]
         scores = _scores(tables, changed, release, n_trials, stream, done)
     half, failure = n_trials // 2, 1.0 - confidence
-    # A plan that depends on rows may claim different figures: the larger one is disproved less.
+    # If a plan depends on rows, claims may differ: the larger one is harder to disprove.
     spent = max((table.spent for table in tables), key=lambda record: record.epsilon)
     threshold = choose_threshold(scores[0][:half], scores[1][:half], failure, method, spent.delta)
     errors = errors_above(threshold, scores[0][half:], scores[1][half:], failure)
@@ -161,15 +166,14 @@ def audit_epsilon(
 
 
 def check_audit(estimator: Any, confidence: float, release: str) -> None:
-    """Refuse what no audit takes."""
+    """Refuse estimators and parameters that audits do not support."""
     steps = {id(step.estimator) for step in walk(estimator)}
     paying = paying_parts(estimator) if hasattr(estimator, "get_params") else []
-    # What other estimators fit is not seen, and neither is its claim.
+    # Fits and claims inside other estimators are not visible.
     if not paying or not steps.issuperset(map(id, paying)):
         raise TypeError(
-            "Audits are for estimators, transformers and searches that are private, and for "
-            f"pipelines of these, not for {type(estimator).__name__}, nor for estimators inside "
-            "others."
+            "estimator must be a private estimator, transformer or search, or a pipeline of these, "
+            f"got {type(estimator).__name__}. Estimators inside other estimators cannot be audited."
         )
     check_real("confidence", confidence, above=0.0, below=1.0)
     check_choice("release", release, ("model", "all"))
@@ -184,7 +188,7 @@ def _scores(
     stream: RandomStream,
     done: Callable[[int], None],
 ) -> list[Array]:
-    """Return the scores of the runs on both tables; the first half of them chose the statistic."""
+    """Return the scores of the runs on both tables; the first half chose the statistic."""
 
     def runs(score: Callable[[int, RandomStream], Any]) -> list[Array]:
         found: list[list[Any]] = [[], []]
@@ -203,13 +207,13 @@ def _scores(
 
 
 def judge(evidence: Any, spent: PrivacySpent, by_mu: bool) -> dict[str, Any]:
-    """Hold evidence against the claim: errors of a test, or right guesses in one run.
+    """Compare evidence, errors of a test or correct guesses, with the claim.
 
-    Of a Gaussian claim epsilon is read off mu if that is asked for.
+    With `by_mu`, epsilon of a Gaussian claim follows from mu.
     """
     gdp = GDPAccountant(spent.adjacency)
     mu_claimed = gdp.compose(spent.event).mu if gdp.supports(spent.event) else math.inf
-    # Other guarantees imply a Gaussian one as well, but claim a smaller epsilon than that.
+    # Other guarantees also imply a Gaussian one, but claim a smaller epsilon.
     gaussian = gaussian_profile.epsilon(mu_claimed, spent.delta) <= spent.epsilon * _SAME
     if not gaussian:
         pure = spent.delta == 0.0

@@ -1,6 +1,6 @@
-"""Attacks that tell the rows a model was fitted to from others, and their findings.
+"""Attacks that distinguish the training rows of a model from others.
 
-Intervals hold for rows drawn with or without replacement (``docs/proofs/membership.md``,
+Intervals are valid for rows drawn with or without replacement (``docs/proofs/membership.md``,
 Theorem 3).
 """
 
@@ -37,14 +37,14 @@ Interval = tuple[float, float]
 
 
 def level(failure: float) -> float:
-    """Return the level at which a binomial bound keeps `failure` without replacement as well."""
+    """Return the level at which a binomial bound has `failure` also without replacement."""
     return -math.expm1(-failure)
 
 
 def advantage(
     members: Array, others: Array, failure: float, rng: RandomState
 ) -> tuple[float, Interval]:
-    """Count true minus false positives on half the rows, at the threshold best on the others."""
+    """Return true minus false positives on half the rows, at the best threshold of the others."""
     tables = [np.array_split(rng.permutation(scores), 2) for scores in (members, others)]
     candidates = np.unique(np.concatenate([known for known, _ in tables]))
     true, false = (
@@ -80,36 +80,36 @@ def tpr_at(fpr: float, members: Array, others: Array, failure: float) -> tuple[f
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MembershipResult(JsonRecord):
-    """How well an attack tells a model's training rows from others, beside what its claim allows.
+    """Success of a membership attack on a model, with the bounds that its claim implies.
 
-    Figures are about this model: each interval covers, with probability `confidence` over the
-    choice of the tested rows, the rate among all rows that they were chosen from. Bounds are on
-    means over trainings: **one model may exceed them**, and that disproves nothing.
+    Metrics are about this model. With probability `confidence` over the choice of the tested rows,
+    each interval covers the rate among all rows from which they were chosen. Bounds are on means
+    over trainings: **one model may exceed them**, and this disproves nothing.
 
     Parameters
     ----------
     estimator : str
         Name of the model's class.
     attack : {"loss", "likelihood-ratio"}
-        The attack.
+        Attack.
     n_members, n_nonmembers : int
-        Numbers of rows that were tested.
+        Numbers of tested rows.
     confidence : float
-        Probability, at least, with which each interval holds.
+        Minimum coverage probability of each interval.
     fpr, tpr : ndarray of shape (n_thresholds,)
-        The receiver operating characteristic of all tested rows.
+        Receiver operating characteristic of all tested rows.
     auc : float
-        The area below it.
+        Area under the curve.
     advantage : float
-        True minus false positives, on a random half of the rows, of the threshold that is best on
-        the other half.
+        True minus false positive rate on a random half of the rows, at the threshold that is best
+        on the other half.
     advantage_interval : (float, float)
-        Its interval, for rows that had no part in choosing the threshold.
+        Interval of the advantage, for rows that were not used to choose the threshold.
     tpr_at_fpr, tpr_intervals : dict
-        True-positive rates at the false-positive rates that were asked for, and their intervals,
-        which pay for not knowing the thresholds.
+        True positive rates at the requested false positive rates, and their intervals, which
+        include the uncertainty of the thresholds.
     claim : Profile or None
-        Points of the claimed privacy curve; None if nothing is claimed for the model as a whole.
+        Points of the claimed privacy curve; None without a claim for the complete model.
 
     Examples
     --------
@@ -138,21 +138,21 @@ class MembershipResult(JsonRecord):
     claim: Profile | None
 
     def tpr_bound(self, fpr: ArrayLike) -> Array | None:
-        """Return the largest mean true-positive rate that the claim allows.
+        """Return the largest mean true positive rate that the claim allows.
 
         Parameters
         ----------
         fpr : float or array-like
-            Mean false-positive rates, in [0, 1].
+            Mean false positive rates, in [0, 1].
 
         Returns
         -------
         ndarray or None
-            A bound for each of them; None if nothing is claimed.
+            Bound for each rate; None without a claim.
         """
         if self.claim is None:
             return None
-        # A member is replaced by another row, or removed and another one added.
+        # A member is replaced by another row, or removed and another row added.
         for _ in range(2 if self.claim.adjacency == "add-remove" else 1):
             misses = trade_off_lower(self.claim.epsilons, self.claim.deltas, np.ravel(fpr))
             fpr = np.reshape(1.0 - misses, np.shape(fpr))
@@ -187,7 +187,7 @@ class MembershipResult(JsonRecord):
         }
 
     def _figures(self) -> list[tuple[str, str]]:
-        """Return each figure in words."""
+        """Return each metric in words."""
         gain = _in_words(self.advantage, self.advantage_bound, self.advantage_interval)
         figures = [("AUC", _in_words(self.auc, self.auc_bound)), ("advantage", gain)]
         for rate, found in self.tpr_at_fpr.items():
@@ -205,7 +205,7 @@ class MembershipResult(JsonRecord):
             ("rows", f"{self.n_members} members, {self.n_nonmembers} others"),
             *self._figures(),
             ("confidence", f"{self.confidence:g} for each interval"),
-            ("bounds", "none: nothing is claimed" if self.claim is None else "of means"),
+            ("bounds", "none: there is no claim" if self.claim is None else "of means"),
         ]
         return html_table(f"Membership inference: {self.estimator}", rows)
 
@@ -235,54 +235,54 @@ def membership_inference(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> MembershipResult:
-    """Attack the membership of a fitted classifier's training rows, and bound what is possible.
+    """Attack a fitted classifier by membership inference, and bound the attack's success.
 
-    The attacker is shown rows with their labels, and takes those of whose labels the model is
-    surest for those that it was fitted to. Of a private model the result also has the bounds that
-    its claimed privacy curve puts on every such attack, on average over trainings.
+    The attacker sees rows with labels and guesses that those with the surest labels are training
+    rows. For a private model, the result also contains the bounds that its claimed privacy curve
+    implies for every such attack, on average over trainings.
 
-    **The result is not private**: it is computed from the rows without noise, and no budget covers
-    it. None is charged, also not by shadow models. Publish it for public rows only.
+    **The result is not private**: it and its shadow models use the rows without noise, and no
+    budget is charged or covers it. Publish it only for public rows.
 
     Parameters
     ----------
     estimator : classifier or pipeline
-        Fitted, private or not, with `decision_function` or `predict_proba`; not changed.
+        Fitted model, private or not, with `decision_function` or `predict_proba`; not changed.
     X_members : array-like, sparse matrix or data frame of shape (n_members, n_features)
-        Rows that it was fitted to, all or a random choice of them; at least 10.
+        Training rows of the model, all or a random choice; at least 10.
     y_members : array-like of shape (n_members,)
         Their labels.
     X_nonmembers : array-like, sparse matrix or data frame of shape (n_nonmembers, n_features)
-        Rows that it was not fitted to, as a random split leaves them; at least 40. To prove
-        anything at 0.1 % false positives takes some 4,400.
+        Other rows, from the same random split; at least 40. Proofs at 0.1 % false positives need
+        some 4,400.
     y_nonmembers : array-like of shape (n_nonmembers,)
-        Their labels.
+        Labels of the nonmembers.
     attack : {"loss", "likelihood-ratio"}, default="loss"
-        ``"loss"`` (Yeom et al.) goes by the log-odds of the label; ``"likelihood-ratio"`` (Carlini
-        et al., offline) by how far they exceed those of models without the row. These are clones
-        fitted to random halves of one half of the nonmembers; the other half is tested.
+        Attack. ``"loss"`` (Yeom et al.) uses the log odds of the label. ``"likelihood-ratio"``
+        (Carlini et al., offline) compares them with those of models without the row: clones fitted
+        to random halves of one half of the nonmembers. The other half is tested.
     n_shadow_models : int, default=16
-        Number of such clones, at least 1.
+        Number of these clones, at least 1.
     fpr : sequence of float, default=(0.001, 0.01)
-        False-positive rates, in (0, 1), at which to report the true-positive rate.
+        False positive rates, in (0, 1), at which to report the true positive rate.
     confidence : float, default=0.95
-        Probability, in (0, 1), with which each interval holds.
+        Coverage probability of each interval, in (0, 1).
     n_jobs : int or None, default=None
-        Number of clones to fit at the same time, as in scikit-learn.
+        Number of clones to fit in parallel, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Makes halves and clones repeatable.
+        Seed for repeatable halves and clones.
 
     Returns
     -------
     MembershipResult
-        The curve, its figures with intervals, and their bounds.
+        The curve, metrics with intervals, and their bounds.
 
     Notes
     -----
-    Bounds are given where :func:`skdp.reporting.privacy_statement` finds no leak, and hold if
-    members and others are exchangeable: members are exchanged for others, so that a claim under
-    add-remove counts twice. Proofs: :ref:`Theorems 1 and 2 of membership
-    <membership-1>`, and of the intervals :ref:`Theorems 3 and 4 <membership-3>`.
+    There are bounds if :func:`skdp.reporting.privacy_statement` finds no leak. They are valid if
+    members and others are exchangeable. Members are exchanged for others: a claim under add-remove
+    counts twice. Proofs: :ref:`Theorems 1 and 2 of membership <membership-1>`, and for the
+    intervals :ref:`Theorems 3 and 4 <membership-3>`.
 
     References
     ----------
@@ -303,11 +303,11 @@ def membership_inference(
     _check(estimator, attack, n_shadow_models, fpr, confidence)
     y_members, y_nonmembers = column_or_1d(y_members), column_or_1d(y_nonmembers)
     if not np.isin(np.concatenate([y_members, y_nonmembers]), estimator.classes_).any():
-        raise ValueError("None of the labels is one of the classifier's classes_.")
+        raise ValueError("y contains no label of the classifier's classes_.")
     check_consistent_length(X_members, y_members)
     check_consistent_length(X_nonmembers, y_nonmembers)
     if len(y_members) < 10 or len(y_nonmembers) < 40:
-        raise ValueError("Give at least 10 members and 40 nonmembers.")
+        raise ValueError("At least 10 members and 40 nonmembers are required.")
     rng = check_random_state(random_state)
     models: list[Any] = []
     if attack == "likelihood-ratio":
@@ -343,7 +343,7 @@ def membership_inference(
 
 def _check(estimator: Any, attack: str, shadows: int, fpr: Any, confidence: float) -> None:
     if not is_classifier(estimator):
-        raise TypeError(f"{type(estimator).__name__} is no classifier.")
+        raise TypeError(f"estimator must be a classifier, got {type(estimator).__name__}.")
     check_is_fitted(estimator)
     warn_of_leaks(estimator)
     check_choice("attack", attack, ("loss", "likelihood-ratio"))
@@ -354,8 +354,8 @@ def _check(estimator: Any, attack: str, shadows: int, fpr: Any, confidence: floa
     searches = (hasattr(step.estimator, "cv_results_") for step in walk(estimator))
     if attack == "likelihood-ratio" and any(searches):
         raise TypeError(
-            "Shadow models are no searches: give best_estimator_. The bounds from its own claim "
-            "leave out what choosing it has cost."
+            "Searches are not supported as shadow models: pass best_estimator_. The bounds then "
+            "follow from its claim and exclude the cost of the search."
         )
 
 
@@ -367,7 +367,7 @@ def _halves(X: Any, y: Any, rng: RandomState) -> tuple[tuple[Any, Any], tuple[An
 def _fit_shadows(
     estimator: Any, pool: tuple[Any, Any], count: int, n_jobs: int | None, rng: RandomState
 ) -> list[Any]:
-    """Return clones fitted to random halves of a pool, with seeds of their own."""
+    """Return clones fitted to random halves of a pool, with separate seeds."""
     tasks = []
     for _ in range(count):
         model = uncharged(estimator)
@@ -385,7 +385,7 @@ def _fit_shadows(
 
 
 def _confidence(model: Any, X: Any, y: Any) -> Array:
-    """Return the log-odds that a model gives to each row's label."""
+    """Return the log odds that a model gives to each row's label."""
     if responds(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
         scores = np.column_stack([0.0 * scores, scores]) if scores.ndim == 1 else scores
@@ -393,8 +393,10 @@ def _confidence(model: Any, X: Any, y: Any) -> Array:
         scores = np.log(np.maximum(model.predict_proba(X), _LEAST_PROBABILITY))
     own = np.asarray(y)[:, None] == model.classes_
     if own.shape != scores.shape:
-        raise ValueError("The decision function must have one column a class, or one for two.")
-    # A class that a shadow model has not seen has no probability.
+        raise ValueError(
+            "The decision function must have one column per class, or one for two classes."
+        )
+    # A class that a shadow model has not seen has probability 0.
     label = np.where(own.any(axis=1), scores.max(axis=1, where=own, initial=-np.inf), 0.0)
     rest = np.asarray(logsumexp(np.where(own, -np.inf, scores), axis=1))
     return np.where(own.any(axis=1), label - rest, np.log(_LEAST_PROBABILITY))

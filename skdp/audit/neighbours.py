@@ -1,4 +1,4 @@
-"""Pairs of neighbouring tables: the worst that are known in general, and the user's own."""
+"""Pairs of neighbouring tables: worst cases, and custom pairs."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from skdp.tables.inputs import resolve_data_norm
 from skdp.tables.units import units_of
 
 NO_NULL_ROW = (
-    "Under add-remove, an absent row is stood for by a row of zeros, which contributes nothing "
-    "to a classifier with fit_intercept=False, and to a transformer of rows of bounded norm, but "
-    "not to this one."
+    "Under add-remove, a row of zeros represents an absent row. It contributes nothing to a "
+    "classifier with fit_intercept=False or to a transformer of rows of bounded norm, but it does "
+    "to this estimator."
 )
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows and labels; of the rows `absent`, if any, nothing is to be used but their number."""
+    """Rows and labels; fits use only the number of the rows `absent`."""
 
     X: Any
     y: np.ndarray
     absent: Any = None
-    groups: Any = None  # ids; then tables differ in the rows of one id
+    groups: Any = None  # ids; tables then differ in the rows of one id
 
     @property
     def given(self) -> dict[str, Any]:
-        """What a fit is given beside rows and labels."""
+        """Further arguments of a fit."""
         return {} if self.groups is None else {"groups": self.groups}
 
 
 def worst_case(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Table, Table, int]:
-    """Add one row at the public bound, and its worst neighbour; of a search, for what it fits.
+    """Return tables with one more row at the public bound, and with its worst neighbour.
 
-    With ids the row is that of one more id, which has as many of it as may count.
+    With ids, another id has this row, in the largest number that counts.
     """
     inner = template_of(estimator)
     if responds(inner, "transform"):
@@ -62,16 +62,16 @@ def worst_case(estimator: Any, X: Any, y: Any, groups: Any = None) -> tuple[Tabl
 
 
 def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
-    """Add rows at the norm bound, each in a column of its own; or the worst neighbour of each.
+    """Return a table with rows at the norm bound in separate columns, or their neighbours.
 
-    Under replace-one that has the opposite label, or the opposite row where there are more than two
-    labels; under add-remove it is a row of zeros, or absent where there is an intercept.
+    Under replace-one a neighbour has the opposite label, or the opposite row with more than two
+    labels. Under add-remove it is a row of zeros, or absent with an intercept.
     """
     inner, shared = template_of(estimator), _table(X, y)
     if not all(responds(inner, name) for name in ("data_norm", "classes", "fit_intercept")):
         raise ValueError(
-            f"The worst rows for {type(inner).__name__} are not known: give audit_epsilon a pair, "
-            "neighbour=(X2, y2)."
+            f"The worst rows for {type(inner).__name__} are not known. Use audit_epsilon with a "
+            "pair, neighbour=(X2, y2)."
         )
     labels = np.unique(shared.y if inner.classes is None else np.asarray(inner.classes))
     signs, names, absent = np.ones(inside.size), np.repeat(labels[-1:], inside.size), None
@@ -90,10 +90,10 @@ def with_canaries(estimator: Any, X: Any, y: Any, inside: np.ndarray) -> Table:
 
 
 def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, int]:
-    """Add a row at one end of all public ranges, and one at the other end.
+    """Return tables with a row at one end of all public ranges, and at the other end.
 
-    Where rows have a bounded norm instead, it is one at the bound in a column of its own, and one
-    in the first column, or of zeros under add-remove.
+    For rows of bounded norm, one is at the bound in a new column. The other is in the first column,
+    or zeros under add-remove.
     """
     others = shared.X
     if responds(estimator, "lower") and find_relation(estimator) == "replace-one":
@@ -107,7 +107,7 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
         changed[0] = row[-1] if find_relation(estimator) == "replace-one" else 0.0
     else:
         raise ValueError(
-            f"The worst rows for {type(estimator).__name__} are not known: give "
+            f"The worst rows for {type(estimator).__name__} are not known. Pass "
             f"neighbour=(X2, y2). {NO_NULL_ROW}"
         )
     labels = np.append(shared.y, shared.y[-1:])
@@ -118,11 +118,11 @@ def _worst_to_transform(estimator: Any, shared: Table) -> tuple[Table, Table, in
 def given_pair(
     estimator: Any, X: Any, y: Any, neighbour: Any, groups: Any = None
 ) -> tuple[Table, Table, int]:
-    """Check that two tables are neighbours in the estimator's relation."""
+    """Check that two tables are neighbours under the estimator's adjacency."""
     parts = 2 if groups is None else 3
     if isinstance(neighbour, str) or len(neighbour) != parts:
         raise ValueError(
-            "neighbour must be 'worst-case' or a pair (X2, y2), with groups= (X2, y2, groups2), "
+            "neighbour must be 'worst-case' or (X2, y2), or (X2, y2, groups2) with groups=, "
             f"got {neighbour!r}."
         )
     one, other = _table(X, y, groups), _table(*neighbour)
@@ -135,13 +135,13 @@ def given_pair(
         return _without_a_row(one, other)
     if one.X.shape != other.X.shape:
         raise ValueError(
-            "The tables must have equally many columns, and equally many rows but under "
-            "add-remove, where the second table may lack one."
+            "The tables must have the same number of columns and of rows. Only under add-remove "
+            "may the second table lack one row."
         )
     differ = np.flatnonzero((one.X != other.X).any(axis=1) | (one.y != other.y))
     if differ.size != 1:
         raise ValueError(
-            f"Neighbours differ in one row; these tables differ in {differ.size} of them."
+            f"Neighbouring tables must differ in one row, but these differ in {differ.size} rows."
         )
     changed = int(differ[0])
     if add_remove:
@@ -150,18 +150,18 @@ def given_pair(
 
 
 def _check_null(estimator: Any, one: np.ndarray, other: np.ndarray) -> None:
-    """Refuse pairs of which neither side contributes nothing."""
+    """Refuse pairs in which both rows contribute to the fit."""
     if not (_zeros_are_nothing(estimator) and (not one.any() or not other.any())):
-        raise ValueError(f"{NO_NULL_ROW} What differs must be zeros on one side.")
+        raise ValueError(f"{NO_NULL_ROW} The differing row must be zeros in one table.")
 
 
 def _differing_in_a_unit(
     estimator: Any, one: Table, other: Table, add_remove: bool
 ) -> tuple[Table, Table, int]:
-    """Find the id whose rows differ, which are any number in each table."""
+    """Find the id with differing rows, in any number per table."""
     sides = [(table, units_of(table.groups, len(table.X))) for table in (one, other)]
     if sides[0][1].ids != sides[1][1].ids or one.X.shape[1] != other.X.shape[1]:
-        raise ValueError("The tables must have equally many columns, and the same ids.")
+        raise ValueError("The tables must have the same number of columns and the same ids.")
     rows = [np.split(units.order, units.starts[1:-1]) for _, units in sides]
     differ = [
         (unit, one.X[first], other.X[second])
@@ -171,7 +171,7 @@ def _differing_in_a_unit(
     ]
     if len(differ) != 1:
         raise ValueError(
-            f"Neighbours differ in the rows of one id; these tables differ in {len(differ)} ids."
+            f"Neighbouring tables must differ in one id, but these differ in {len(differ)} ids."
         )
     unit, first, second = differ[0]
     if add_remove:
@@ -180,7 +180,7 @@ def _differing_in_a_unit(
 
 
 def _zeros_are_nothing(estimator: Any) -> bool:
-    """Tell whether a row of zeros is known to contribute nothing."""
+    """Return whether a row of zeros certainly contributes nothing."""
     inner = template_of(estimator)
     if responds(inner, "transform"):
         return responds(inner, "data_norm")
@@ -193,7 +193,7 @@ def _without_a_row(one: Table, other: Table) -> tuple[Table, Table, int]:
         same = np.array_equal(np.delete(one.y, row), other.y)
         if same and np.array_equal(np.delete(one.X, row, axis=0), other.X):
             return one, replace(one, absent=row), row
-    raise ValueError("The second table is not the first one without a row.")
+    raise ValueError("The second table must be the first one without a row.")
 
 
 def _table(X: Any, y: Any, groups: Any = None) -> Table:
@@ -201,7 +201,7 @@ def _table(X: Any, y: Any, groups: Any = None) -> Table:
     labels = np.zeros(rows.shape[:1]) if y is None else np.asarray(y)
     if rows.ndim != 2 or labels.shape != rows.shape[:1]:
         raise ValueError(
-            f"X must be a table and y have one label a row, got shapes {rows.shape} and "
+            f"X must be a table and y must have one label per row, got shapes {rows.shape} and "
             f"{labels.shape}."
         )
     return Table(rows, labels, groups=groups)

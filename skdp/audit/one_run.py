@@ -21,8 +21,8 @@ from skdp.running import shown
 from skdp.tables.places import in_memory
 
 NOT_LINEAR = (
-    "In one run, canaries are scored by weights of their own, which linear models have and "
-    "networks have not: take audit_epsilon."
+    "audit_in_one_run supports only linear models, since it needs a weight per canary. Use "
+    "audit_epsilon for networks."
 )
 
 
@@ -40,14 +40,14 @@ def score_sums(
 ) -> tuple[Array, bool]:
     """Fit the first table; score canaries by the likelihood ratio of the sums in their columns.
 
-    The run is replayed with the outputs that it released on the other two tables, with all coins up
-    and with all down. Also told is whether what a canary adds to a sum was always the same.
+    The run is replayed with its released outputs on the other two tables, with all canaries in one
+    state and with all in the other. Also return whether canaries always added the same to a sum.
     """
     plan = tables[0].plan
     if plan.lots is None or plan.last_iterate_only:
         raise ValueError(
-            "In one run, release='all' is for noisy gradients that pay for every step: take "
-            "release='model'."
+            "audit_in_one_run supports release='all' only for noisy gradients with a cost for "
+            "every step. Use release='model'."
         )
 
     if "linear" not in plan.model.facts:
@@ -55,7 +55,7 @@ def score_sums(
 
     def columns(trace: ReleaseTrace, what: str) -> Array:
         """Return an array of shape (steps, outputs of a row, canaries)."""
-        # And no count of labels and no table of scores, which say little of a row.
+        # Counts of labels and tables of scores reveal little about a row.
         sums = [each for each in trace.releases if each.value.size == plan.model.n_weights]
         sums = sums[: plan.steps]
         shape = (len(sums), -1, plan.model.n_weights_per_output)
@@ -65,14 +65,14 @@ def score_sums(
     with record_releases() as seen:
         tables[0].fit(stream)
     outputs, variance = columns(seen, "output"), plan.sigma**2
-    # What a canary adds where it is drawn: all rows in all lots.
+    # Contribution of each canary: all rows are in all batches.
     everyone = replace(plan.lots, sampling="full")
     with np.errstate(divide="ignore"):
         drawn, left_out = np.log([plan.lots.sample_rate, 1.0 - plan.lots.sample_rate])
     ratios, steady = [], True
     for table in tables[1:]:
         with record_releases(seen) as trace:
-            # Another stream: scores may depend on nothing but what was released.
+            # Another stream: scores must depend only on released values.
             table.fit(stream.spawn("replay"), replace(table.plan, lots=everyone))
         added = columns(trace, "value")
         steady = steady and np.allclose(added, added[:1, :, :1], rtol=1e-9, atol=0.0)
@@ -81,7 +81,7 @@ def score_sums(
     return ratios[0] - ratios[1], steady
 
 
-# Where nothing is assumed, guesses about the surest quarter of the canaries show most.
+# Without assumptions, guesses about the surest quarter of the canaries show most.
 _ABSTAIN = 4
 
 
@@ -97,39 +97,42 @@ def audit_in_one_run(
     method: OneRunMethod = "f-dp",
     random_state: Any = None,
 ) -> AuditResult:
-    """Try to disprove what a private classifier claims from a single fit.
+    """Attack the privacy claim of a classifier with a single fit.
 
-    Canaries are added to the table, rows at the norm bound in columns of their own; a fair coin
-    decides for each whether it is there (add-remove) or which label it has (replace-one). After one
-    fit the coins are guessed from what was released. No budget is charged.
+    Canaries are added to the table: rows at the norm bound, in separate columns. Each is
+    independently present (add-remove), or has one of two labels (replace-one), with probability
+    1/2. After one fit, the audit guesses these choices from the released values. No budget is
+    charged.
 
-    **Audit made-up rows**, as with `audit_epsilon`.
+    **Use made-up rows**, as with `audit_epsilon`.
 
     Parameters
     ----------
     estimator : private classifier
-        One that `audit_epsilon` takes, or a search for one, with `data_norm`, `classes` and
-        `fit_intercept`.
+        Classifier that `audit_epsilon` accepts, or a search for one, with `data_norm`, `classes`
+        and `fit_intercept`.
     X : array-like of shape (n_samples, n_features)
-        Rows besides the canaries.
+        Rows other than the canaries.
     y : array-like of shape (n_samples,)
-        Their labels.
+        Labels of these rows.
     n_canaries : int, default=1000
         Number of canaries, at least 100. Each adds a row and a column to the table.
     confidence : float, default=0.999
-        Probability, in (0, 1), with which the bounds hold.
+        Probability, in (0, 1), with which the bounds are valid.
     release : {"model", "all"}, default="model"
-        What the attacker sees: the coefficients, or all noisy sums of gradients.
+        Values that the attacker sees: the coefficients, or all noisy sums of gradients.
     method : {"f-dp", "binomial", "gaussian"}, default="f-dp"
-        ``"f-dp"`` assumes nothing of the fit, and shows the least. ``"binomial"`` assumes that what
-        happens in a canary's column is independent of the other canaries. It is for noisy gradients
-        of linear models on full or Poisson lots, without intercept and projection. Nothing may be
-        released beside them (``calibrate=None``, no ``prevalence="private"``), and noise must be
-        independent in all columns. ``"gaussian"`` assumes, besides, that noise is normal and of the
-        same size in all columns; it is for ``release="all"`` on full lots while slopes stay what
-        they were.
+        Assumptions about the fit. ``"f-dp"`` assumes nothing and shows least.
+
+        ``"binomial"`` assumes that the column of a canary is independent of other canaries. It
+        supports noisy gradients of linear models on full or Poisson batches, without intercept and
+        projection. Noise must be independent in all columns, and the fit must have no other release
+        (``calibrate=None``, no ``prevalence="private"``).
+
+        ``"gaussian"`` also assumes normal noise of equal size in all columns. It requires
+        ``release="all"``, full batches and constant slopes.
     random_state : int, RandomState or None, default=None
-        Makes an audit repeatable.
+        Seed for a repeatable audit.
 
     Returns
     -------
@@ -138,7 +141,7 @@ def audit_in_one_run(
 
     Notes
     -----
-    With the claim sound and the assumptions met, the bounds exceed the claim with probability at
+    If the claim and the assumptions are true, the bounds exceed the claim with probability at
     most ``1 - confidence``. Proofs: :ref:`Theorem 5 of audits <audits-5>` for
     ``"f-dp"``, :ref:`Theorem 7 <audits-7>` for ``"binomial"``, :ref:`Theorem 8 <audits-8>` for
     ``"gaussian"``.
@@ -206,13 +209,13 @@ def audit_in_one_run(
 
 
 def _refuse_meetings(estimator: Any, table: AuditedTable, method: str, release: str) -> None:
-    """Allow only fits of which it is proved that a canary's column depends on no other canary."""
+    """Refuse fits without a proof that a canary's column is independent of other canaries."""
     plan = table.plan
     if plan.lots is not None and "linear" not in plan.model.facts:
         raise ValueError(NOT_LINEAR)
     allowed = ("full",) if method == "gaussian" else ("full", "poisson")
-    # A table of scores or a count of labels is of all canaries. Sums come before a default's table;
-    # who asks for one wants it audited.
+    # Tables of scores and counts of labels depend on all canaries. Sums come before the table of a
+    # default; an explicit table must be audited.
     if (
         plan.lots is None
         or plan.lots.sampling not in allowed
@@ -225,22 +228,22 @@ def _refuse_meetings(estimator: Any, table: AuditedTable, method: str, release: 
         or table.spent.event != plan.event
     ):
         raise ValueError(
-            f"method={method!r} needs canaries that do not meet: noisy gradients of a linear model "
-            f"on {' or '.join(allowed)} lots, fit_intercept=False, no projection, and nothing "
-            "released beside (calibrate=None, no prevalence='private'). method='f-dp' needs "
-            "nothing of the kind."
+            f"method={method!r} needs independent canaries: noisy gradients of a linear model on "
+            f"{' or '.join(allowed)} batches, fit_intercept=False, no projection, and no other "
+            "release (calibrate=None, no prevalence='private'). Use method='f-dp', which has no "
+            "such conditions."
         )
     if method == "gaussian" and release != "all":
-        raise ValueError("method='gaussian' compares noisy sums: take release='all'.")
+        raise ValueError("method='gaussian' requires release='all', since it compares noisy sums.")
 
 
 def _normal_errors(up: Array, down: Array, steady: bool, failure: float) -> Errors:
-    """Bound the errors of the best test between the normal laws that scores would have."""
+    """Bound the errors of the best test between the normal laws of scores."""
     if not steady:
         raise ValueError(
-            "Slopes changed during the run, and scores are not normal: take method='binomial'."
+            "Slopes changed during the run, and scores are not normal. Use method='binomial'."
         )
     error = ndtr(-0.5 * distance_lower(up, down, 0.5 * failure))
-    # So often, at most, slopes change in the column of a canary, if they did in none of them.
+    # Largest rate at which slopes change in a canary's column, if none changed here.
     change = -np.expm1(np.log(0.5 * failure) / (up.size + down.size))
     return Errors(error, np.minimum(error + change, 1.0))

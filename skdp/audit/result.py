@@ -1,4 +1,4 @@
-"""What an audit found."""
+"""Results of audits, and their displays."""
 
 from __future__ import annotations
 
@@ -16,55 +16,53 @@ from skdp.reporting.drawing import ResultDisplay
 
 @dataclass(frozen=True, repr=False)
 class AuditResult(JsonRecord):
-    """Lower bounds on the privacy loss that an attack has shown, beside what was claimed.
+    """Lower bounds on the privacy loss shown by an attack, and the claim.
 
-    All bounds rest on one test between two neighbouring tables, whose two error rates are bounded
-    from above, or on the guesses of `audit_in_one_run`; they hold together, with the stated
-    confidence. A lower bound above the claim
-    disproves the claim. One below it proves nothing: another pair of tables or a better attack
-    might show more.
+    All bounds follow from one test between two neighbouring tables, with upper bounds on its two
+    error rates, or from the guesses of `audit_in_one_run`. They are jointly valid with the stated
+    confidence. A lower bound above the claim disproves it. One below proves nothing: another pair
+    of tables or a better attack might show more.
 
     Parameters
     ----------
     mu_lower : float
-        The fit is not mu-GDP (Dong, Roth & Su 2022) for any smaller mu, whatever its noise is.
+        The fit is not mu-GDP (Dong, Roth & Su 2022) for any smaller mu, whatever its noise.
     epsilon_lower : float
-        The least epsilon at `delta` that was not disproved, of the kind in `basis`.
+        Smallest epsilon at `delta` that is not disproved, in the sense of `basis`.
     delta : float
-        The delta that was claimed.
+        Claimed delta.
     claimed : float
-        The epsilon that was claimed at `delta`.
+        Claimed epsilon at `delta`.
     adjacency : {"replace-one", "add-remove"}
-        Which tables are neighbours.
+        Adjacency relation.
     mu_claimed : float
-        The mu whose Gaussian profile passes through (claimed, delta); for a fit that claims a
-        Gaussian guarantee, its mu.
+        The mu of the Gaussian profile through (claimed, delta); for a Gaussian guarantee, its mu.
     basis : {"gaussian-guarantee", "tested-event"}
-        What `epsilon_lower` bounds. ``"tested-event"``: the fit is not (epsilon, `delta`)-private
-        for any smaller epsilon, whatever its noise is. ``"gaussian-guarantee"``, where the fit
-        claims to be mu-GDP: no such guarantee reads as a smaller epsilon at `delta`.
+        Meaning of `epsilon_lower`. ``"tested-event"``: the fit is not (epsilon, `delta`)-private
+        for any smaller epsilon, whatever its noise. ``"gaussian-guarantee"``, for fits that claim
+        mu-GDP: no such guarantee has a smaller epsilon at `delta`.
     violated : bool
         Whether the claim is disproved: `epsilon_lower` is above `claimed`, or the errors are
-        below what the claimed privacy curve allows at another delta.
+        smaller than the claimed privacy curve allows at another delta.
     confidence : float
-        Probability, at least, with which all bounds hold.
+        Minimum probability with which all bounds are valid.
     false_positive_rate, false_negative_rate : float or None
-        The upper bounds on the error rates of the test that all of this rests on. With
-        ``method="binomial"`` both are a bound on their mean; with ``"f-dp"`` there are none.
+        Upper bounds on the error rates of the test. With ``method="binomial"`` both are a bound on
+        their mean; with ``"f-dp"`` they are None.
     profile : tuple of (float, float)
-        Points (epsilon, delta) of the claimed privacy curve that these were held against.
+        Points (epsilon, delta) of the claimed privacy curve that were compared with them.
     estimator : str
-        Name of the class that was audited.
+        Name of the audited class.
     release : {"model", "all"}
-        What the attacker saw.
+        Values that the attacker saw.
     method : {"gaussian-dp", "clopper-pearson", "f-dp", "binomial", "gaussian"}
-        Which bound the test was chosen for, or which one an audit in one run takes.
+        Bound for which the test was chosen, or method of an audit in one run.
     n_trials : int
-        Number of runs on each of the two tables; the second half of them are the test.
+        Number of runs on each table; the second half tests.
     n_canaries : int or None
         Number of canaries of an audit in one run.
     n_guesses, n_right : int or None
-        How many guesses were made about canaries, and how many of them were right.
+        Numbers of guesses about canaries, and of correct guesses.
 
     Examples
     --------
@@ -100,10 +98,10 @@ class AuditResult(JsonRecord):
 
     @property
     def tightness(self) -> float:
-        """Share of the claimed mu that the attack has shown; above 1 for a Gaussian claim, a lie.
+        """Share of the claimed mu that the attack has shown.
 
-        Where the claim is not Gaussian, `mu_claimed` is the mu of a Gaussian profile through one
-        of its points, and the share compares, but proves nothing.
+        Above 1, a Gaussian claim is false. For other claims, `mu_claimed` belongs to a Gaussian
+        profile through one of their points, and the share proves nothing.
         """
         return self.mu_lower / self.mu_claimed
 
@@ -129,23 +127,23 @@ class AuditResult(JsonRecord):
         return html_table(repr(self), rows)
 
 
-_RATES = expit(np.linspace(-16.0, 16.0, 513))  # dense at both ends, on logarithmic axes too
+_RATES = expit(np.linspace(-16.0, 16.0, 513))  # dense at both ends, also on logarithmic axes
 
 
 class MembershipDisplay(ResultDisplay):
-    """Receiver operating characteristic of an attack on membership, and what the claim allows.
+    """Receiver operating characteristic of a membership attack, with the bound of the claim.
 
     Parameters
     ----------
     result : MembershipResult
-        What is shown. The bound is on the mean over trainings: a single model may exceed it.
+        Result to show. The bound is on the mean over trainings: a single model may exceed it.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Of the last plot.
+        Axes and figure of the last plot.
     line_, bound_line_ : matplotlib Line2D
-        The attack, and the bound (None if nothing is claimed).
+        Curves of the attack and of the bound (None without a claim).
 
     Examples
     --------
@@ -176,30 +174,30 @@ class MembershipDisplay(ResultDisplay):
         )
         self.bound_line_ = None
         if result.claim is not None:
-            label = "most that the claim allows, on average"
+            label = "bound of the claim, on average"
             bound = result.tpr_bound(_RATES)
             (self.bound_line_,) = ax.plot(_RATES, bound, color="black", label=label)
         ax.plot(_RATES, _RATES, color="grey", linestyle=":", label="guessing")
 
 
 class AuditDisplay(ResultDisplay):
-    """Errors of an audit's test, beside the least that the claim allows.
+    """Errors of an audit's test, with the smallest that the claim allows.
 
-    With the confidence of the audit, the rates of its test lie in the rectangle, or of
-    ``method="binomial"`` their mean below its corner. A corner below the claimed curve disproves
-    the claim. Guesses by ``"f-dp"`` have no such rates.
+    With the confidence of the audit, the error rates of its test are inside the rectangle; with
+    ``method="binomial"``, their mean is below its corner. A corner below the claimed curve
+    disproves the claim. Guesses with ``"f-dp"`` have no such rates.
 
     Parameters
     ----------
     result : AuditResult
-        What is shown.
+        Result to show.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Of the last plot.
+        Axes and figure of the last plot.
     line_, mu_line_ : matplotlib Line2D
-        The claimed trade-off curve, and that of the lower bound on mu.
+        Curves of the claimed trade-off and of the lower bound on mu.
 
     Examples
     --------

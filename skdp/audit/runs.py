@@ -1,11 +1,11 @@
-"""Runs of one fit as often as an audit asks, and the likelihood of all their releases.
+"""Repeated runs of a fit for audits, and the likelihood of their releases.
 
-What a fit checks and plans is done once for each table; each run then carries the plan out and
-publishes, with a random stream of its own.
+Checks and plans are made once per table. Each run then carries the plan out and publishes, with a
+separate random stream.
 
-A run's releases are recorded; then fits to both tables are replayed with these outputs, so that
-they see the same iterates, and show what each table would have put into each release. Of a Poisson
-lot the attacker knows all rows but the one that differs (``docs/proofs/audits.md``, Theorem 3).
+A run's releases are recorded. Replays of both tables with these outputs have the same iterates and
+give the exact value of each release for each table. The attacker knows all rows of a Poisson batch
+except the differing one (``docs/proofs/audits.md``, Theorem 3).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from skdp.fitting import FitProgress, PrivateFit
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.trace import ReleaseTrace, TracedRelease, record_releases
 
-# Public by themselves, whatever the rows.
+# Public, whatever the rows.
 _PUBLIC = {"privacy_spent_", "n_features_in_", "feature_names_in_"}
 
 
@@ -40,28 +40,30 @@ def take_any_charge(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
-# Of what is not taken step by step, no lots can be replaced.
+# Batches can be replaced only in fits that run step by step.
 _UNPLANNED = SimpleNamespace(lots=None, last_iterate_only=False)
 
-# A budget that takes everything and keeps no count: an audit publishes nothing.
+# A budget that accepts and ignores every charge: an audit publishes nothing.
 UNCOUNTED = SimpleNamespace(reserve=take_any_charge)
 
 
 def uncharged(estimator: Any) -> Any:
-    """Return a clone whose fits, and those of the estimators inside it, charge no budget."""
+    """Return a clone that charges no budget, also for the estimators inside it."""
     copy, settings = clone(estimator), {"accountant": UNCOUNTED, "verbose": False}
-    # Frozen parts are not cloned: they are the user's own, and are not fitted.
+    # Frozen parts are neither cloned nor fitted.
     frozen = {id(part) for part in estimator.get_params(deep=True).values()}
     for part in paying_parts(copy):
         if id(part) not in frozen:
             own = part.get_params(deep=False)
-            known = settings | {"adjacency": find_relation(part)}  # of the budget it would charge
+            known = settings | {
+                "adjacency": find_relation(part)
+            }  # from the budget that it would charge
             part.set_params(**{key: known[key] for key in known if key in own})
     return copy
 
 
 def paying_parts(estimator: Any) -> list[Any]:
-    """Return what charges a budget in an estimator; a search pays for what is inside it."""
+    """Return the parts of an estimator that charge a budget; a search charges for its parts."""
     parts = [estimator, *estimator.get_params(deep=True).values()]
     private = [part for part in parts if hasattr(part, "accountant")]
     inside = {id(each) for part in private for each in part.get_params(deep=True).values()}
@@ -69,9 +71,9 @@ def paying_parts(estimator: Any) -> list[Any]:
 
 
 class Without:
-    """The lots, the model or a problem of a table in which rows are absent."""
+    """Batches, model or problem of a table with absent rows."""
 
-    # The divisor, the rate and all other public numbers stay those of the whole table.
+    # The divisor, the rate and all other public numbers are those of the complete table.
 
     def __init__(self, whole: Any, rows: Any) -> None:
         self._whole, self._rows = whole, rows
@@ -81,22 +83,22 @@ class Without:
 
 
 class LotsWithoutRows(Without):
-    """Lots that never hold the rows."""
+    """Batches that never contain the absent rows."""
 
     def sampler(self, stream: RandomStream) -> Any:
-        """Return a sampler of these lots; None if all hold all rows."""
+        """Return a sampler of these batches; None if all contain all rows."""
         self._sampler = self._whole.sampler(stream)
         return None if self._sampler is None else self
 
     def draw(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next lots, without the rows."""
+        """Return the next batches, without the rows."""
         indices, offsets = self._sampler.draw(steps)
         kept = ~np.isin(indices, self._rows)
         return indices[kept], np.concatenate([[0], np.cumsum(kept)])[offsets]
 
 
 class ModelWithoutRows(Without):
-    """A model whose sums leave rows out, as the theorems do with absent ones."""
+    """A model with sums that omit absent rows, as in the theorems."""
 
     def bind(self, X: Any, targets: np.ndarray, **weights: Any) -> list[Any]:
         """Return the problems of a table, without the rows."""
@@ -105,7 +107,7 @@ class ModelWithoutRows(Without):
 
 
 class ProblemWithoutRows(Without):
-    """A problem whose sums over all rows leave some out."""
+    """A problem with sums over all rows except the absent ones."""
 
     def __init__(self, whole: Any, rows: Any, n_rows: int) -> None:
         super().__init__(whole, rows)
@@ -116,12 +118,12 @@ class ProblemWithoutRows(Without):
         if index is not None:
             return self._whole.sum_clipped(weights, index, clip, out)
         within = self._whole.sum_clipped(weights, self._others, clip, out)
-        # Of an absent row nothing is cut.
+        # Absent rows are not clipped.
         return None if within is None else within + self._n_rows - self._others.size
 
 
 class RepeatableStream(RandomStream):
-    """A stream for fits that take the way of unseeded ones, and can yet be repeated."""
+    """A repeatable stream for fits that must behave like unseeded ones."""
 
     __slots__ = ()
 
@@ -130,7 +132,7 @@ class RepeatableStream(RandomStream):
 
 
 class SilentStream(RepeatableStream):
-    """A stream without noise, for replays: what mechanisms release there is known."""
+    """A stream without noise, for replays with known outputs."""
 
     __slots__ = ()
 
@@ -140,23 +142,23 @@ class SilentStream(RepeatableStream):
 
 
 class StepsTold(FitProgress):
-    """Hands on how many steps of a run are done, besides those of earlier runs."""
+    """Reports the number of steps done, including those of earlier runs."""
 
     def __init__(self, done: Callable[[int], None], before: int = 0) -> None:
         super().__init__(object(), 1)  # an object without callbacks
         self._done, self._before = done, before
 
     def steps_done(self, count: int) -> None:
-        """Hand on how many."""
+        """Report further steps."""
         self._done(self._before + count)
 
 
 class AuditedTable:
-    """One of two neighbouring tables, and an estimator that is fitted to it again and again."""
+    """One of two neighbouring tables, and an estimator that is fitted to it repeatedly."""
 
     def __init__(self, estimator: Any, table: Table, stream: RandomStream) -> None:
         run = self._run = uncharged(estimator)
-        # Of all that is drawn: noise, lots, candidates of a search, which hands its own on.
+        # For all randomness: noise, batches, and candidates of a search, which passes it on.
         names = set(run.get_params(deep=template_of(run) is run))
         parts = [name.removesuffix("accountant") for name in names if name.endswith("accountant")]
         self._states = {part + "random_state" for part in parts} & names
@@ -164,8 +166,8 @@ class AuditedTable:
         self.progress = StepsTold(lambda count: None)  # nobody watches
         self.plan: Any = _UNPLANNED
         kind = type(estimator)
-        # Only the library's own `fit` may be taken step by step, and only one that reads no
-        # randomness before it uses rows, as searches do.
+        # Only this library's `fit` can run step by step, and only if it uses no randomness before
+        # it uses rows, as searches do.
         self._stepwise = (
             isinstance(estimator, PrivateFit)
             and kind._fit is PrivateFit._fit
@@ -184,10 +186,10 @@ class AuditedTable:
         if not self._stepwise:
             self.spent = claim_of(self.fit(stream))
         if (self.spent.unit == "group") != (table.groups is not None):
-            raise ValueError("With groups=, what is audited must protect all rows of an id.")
+            raise ValueError("With groups=, estimator must protect all rows of an id.")
 
     def public_steps(self) -> int:
-        """Return the number of steps of a run; 0 where it is not public or not known."""
+        """Return the number of steps of a run; 0 if it is not public or not known."""
         return int(self._run._public_steps(self.plan)) if self._stepwise else 0
 
     def fit(self, stream: RandomStream, plan: Any = None) -> Any:
@@ -208,15 +210,15 @@ class AuditedTable:
 
 
 def claim_of(fitted: Any) -> PrivacySpent:
-    """Return what a fitted estimator says that it spent, or the steps of a pipeline together."""
-    # What is frozen was paid for, and is not fitted again.
+    """Return the privacy cost that an estimator, or a pipeline's steps together, reports."""
+    # Frozen parts were charged before, and are not fitted again.
     steps = [step.estimator for step in walk(fitted)]
     steps = [step for step in steps if not isinstance(step, FrozenEstimator)]
     records = [step.privacy_spent_ for step in steps if hasattr(step, "privacy_spent_")]
     if len({(record.adjacency, record.unit) for record in records}) != 1:
         raise ValueError(
-            "What is audited must say in privacy_spent_ what it spends, in one adjacency and for "
-            "one unit."
+            "estimator must report its privacy cost in privacy_spent_, with one adjacency and one "
+            "unit of privacy."
         )
     if len(records) == 1:
         return records[0]
@@ -227,7 +229,7 @@ def claim_of(fitted: Any) -> PrivacySpent:
 
 
 def published(run: Any) -> dict[str, np.ndarray]:
-    """Return what a fit leaves in public attributes, also of what is inside of them."""
+    """Return the values in public attributes of a fit, nested ones included."""
     found: dict[str, np.ndarray] = {}
     for step in walk(run):
         _collect(step.name, step.estimator, found, set())
@@ -261,16 +263,16 @@ def _collect(path: str, value: Any, found: dict[str, np.ndarray], seen: set[int]
 
 
 def _as_array(value: Any) -> np.ndarray | None:
-    """Return numbers or texts as an array; None if there is anything else among them."""
+    """Return numbers or strings as an array; None for anything else."""
     try:
         array = np.asarray(value)
-    except ValueError:  # of ragged lists
+    except ValueError:  # ragged lists
         return None
     return None if array.dtype.hasobject else array
 
 
 def read(run: Any, reference: dict[str, np.ndarray]) -> np.ndarray:
-    """Return what a run has published as numbers: those of `reference`, and where it differs."""
+    """Return the published values of a run as numbers, and whether they differ in form."""
     found = published(run)
     parts = [np.array([float(found.keys() != reference.keys())])]
     for name, known in reference.items():
@@ -289,10 +291,10 @@ Draw = tuple[np.ndarray, np.ndarray]
 
 
 class KeptLots:
-    """Lots of a plan, kept as they are drawn: or those that an earlier run has kept."""
+    """Batches of a plan, recorded when they are drawn, or replayed from an earlier run."""
 
-    # Each in three versions: as it was drawn, with the row that differs, and without it. What takes
-    # its place in a lot of fixed size is drawn as in the proof, uniformly among all others.
+    # Each in three versions: as drawn, with the differing row, and without it. In a batch of fixed
+    # size a uniformly drawn other row replaces it, as in the proof.
 
     def __init__(self, lots: Any, row: int) -> None:
         self._lots, self._row = lots, row
@@ -303,18 +305,18 @@ class KeptLots:
         return getattr(self._lots, name)
 
     def replay(self, version: str) -> KeptLots:
-        """Return one version of these lots, to be drawn again."""
+        """Return one version of these batches for a replay."""
         again = KeptLots(self._lots, self._row)
         again._left = iter(self._versions[version])
         return again
 
     def sampler(self, stream: RandomStream) -> Any:
-        """Return a sampler of these lots; None if all hold all rows."""
+        """Return a sampler of these batches; None if all contain all rows."""
         self._sampler, self._spare = self._lots.sampler(stream), stream.spawn("spare")
         return None if self._sampler is None else self
 
     def draw(self, steps: int) -> Draw:
-        """Return the next lots."""
+        """Return the next batches."""
         if self._left is not None:
             return next(self._left)
         drawn = indices, offsets = self._sampler.draw(steps)
@@ -326,7 +328,7 @@ class KeptLots:
         return drawn
 
     def _both(self, lot: np.ndarray) -> Draw:
-        """Return a lot with the row that differs, and without it."""
+        """Return a batch with the differing row, and without it."""
         others = lot[lot != self._row]
         if self._lots.sampling != "uniform":
             return np.append(others, self._row), others
@@ -338,15 +340,15 @@ class KeptLots:
 
 
 class Transcripts:
-    """Scores runs on two tables that differ in the row `changed` by all of their releases."""
+    """Scores of runs on two tables that differ in the row `changed`, from all releases."""
 
     def __init__(self, tables: list[AuditedTable], changed: int, stream: RandomStream) -> None:
         self._tables, self._changed = tables, changed
         plan = tables[0].plan
         if plan.last_iterate_only:
             raise ValueError(
-                "This fit pays for its last iterate alone and shows no other: audit what it "
-                "releases, with release='model'."
+                "This fit charges for and shows only its last iterate. Audit it with "
+                "release='model'."
             )
         self._rate = 1.0 if plan.lots is None else float(plan.lots.sample_rate)
         self._refuse_hidden_randomness(stream)
@@ -377,32 +379,34 @@ class Transcripts:
         lots: KeptLots | None,
         replayed: ReleaseTrace | None = None,
     ) -> ReleaseTrace:
-        """Record a run on one of the tables and its lots, or replay one that was recorded."""
+        """Record a run on one of the tables with its batches, or replay a recorded run."""
         plan = self._tables[side].plan
         with record_releases(replayed) as trace:
             self._tables[side].fit(stream, replace(plan, lots=lots) if lots else plan)
         if replayed is not None and len(trace.releases) != len(replayed.releases):
-            raise ValueError("The number of releases depends on the rows: that alone tells them.")
+            raise ValueError(
+                "The number of releases depends on the rows, which reveals information about them."
+            )
         return trace
 
     def _refuse_hidden_randomness(self, stream: RandomStream) -> None:
-        """Refuse releases that rest on randomness which nobody is shown.
+        """Refuse releases that depend on hidden randomness.
 
-        An attacker who knew it would be stronger than the claim allows.
+        An attacker with this randomness would be stronger than the claim allows.
         """
         plan = self._tables[0].plan
         lots = None if plan.lots is None else KeptLots(plan.lots, self._changed)
         trace = self._run(0, stream.spawn("recorded"), lots)
         if not trace.releases:
-            raise ValueError("This fit shows no releases to a trace: take release='model'.")
+            raise ValueError("This fit shows no releases to a trace. Use release='model'.")
         again = self._run(0, stream.spawn("replayed"), lots and lots.replay("drawn"), trace)
         for seen, other in zip(trace.releases, again.releases, strict=True):
             if seen.norm != 2.0 or seen.exponential:
-                raise ValueError("release='all' is for Gaussian noise.")
+                raise ValueError("release='all' requires Gaussian noise. Use release='model'.")
             if not np.allclose(seen.value, other.value, rtol=1e-9, atol=1e-9 * seen.sigma):
                 raise ValueError(
-                    "Before its noise, a release of this fit depends on randomness that is not "
-                    "released, so that its likelihood is not known: take release='model'."
+                    "Before its noise, a release of this fit depends on unreleased randomness, and "
+                    "its likelihood is not known. Use release='model'."
                 )
 
 

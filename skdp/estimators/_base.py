@@ -1,4 +1,4 @@
-"""What all private models share, whatever they predict."""
+"""The base of all private models."""
 
 from __future__ import annotations
 
@@ -42,27 +42,26 @@ from skdp.tables.units import about_units
 
 
 class InterceptMixin(DeclaredParameters):
-    """The constant column of models that choose its value."""
+    """Models with a parameter for the value of the constant column."""
 
     intercept_scaling: float | Auto = parameter(
         'float or "auto"',
-        """Value of the constant column behind the intercept; it is part of the row norm.
-        ``"auto"`` takes a fixed share of `data_norm`.""",
+        """Value of the constant column that the intercept multiplies; it counts towards the row
+        norm. ``"auto"`` uses a fixed share of `data_norm`.""",
         default="auto",
     )
 
 
 class PrivateModel(PrivateFit, BaseEstimator):
-    """Base of the private models; a mixin says what they predict, and from what loss.
+    """Base of the private models; mixins define the loss and the predictions.
 
-    Other models than linear ones override `_make_model`, `_weights` and `_score_rows`.
+    Models that are not linear override `_make_model`, `_weights` and `_score_rows`.
     """
 
     data_norm: float | None = parameter(
         "float or None",
-        """Public bound on the Euclidean norm of a row. Longer rows are scaled down to it. None
-        takes 1.0, and `fit` warns unless the rows come from a step of skdp that bounds them by
-        that.""",
+        """Public upper bound on the Euclidean norm of a row. Longer rows are scaled down to it.
+        None uses 1.0; `fit` then warns, unless a step of skdp bounds the rows by 1.0.""",
         default=None,
     )
     fit_intercept: bool = parameter("bool", "Whether to fit an intercept.", default=True)
@@ -76,12 +75,12 @@ class PrivateModel(PrivateFit, BaseEstimator):
     coef_: Any = released()
     intercept_: Any = released()
 
-    # For models without these parameters: they take one row of each id, drawn at random; noise is
-    # calibrated by composition of losses, and nothing sets probabilities right.
+    # For models without these parameters: one random row of each id is used, noise is calibrated
+    # by composition of privacy losses, and probabilities are not recalibrated.
     unit_weighting, max_unit_rows = cast(Any, "random-row"), cast(Any, None)
     alpha = intercept_scaling = cast(Any, "auto")
     calibration, calibrate, noise_multiplier = cast(Any, "pld"), cast(Any, None), cast(Any, None)
-    # Public attributes beside the weights.
+    # Public attributes other than the weights.
     _public: ClassVar[tuple[str, ...]] = ()
     _fit_takes = "X, y and groups"
     _beside_rows = ("groups",)
@@ -92,87 +91,87 @@ class PrivateModel(PrivateFit, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64 and float32 are used as they are, sparse input becomes CSR. Rows
-            longer than `data_norm` are scaled down to it. Arrays in files, `numpy.memmap` and CSR
-            matrices of them, are read in blocks and never copied, and those of dask stay in their
-            partitions; see ``docs/scale.md``.
+            Rows. float64 and float32 are used without conversion; sparse input is converted to
+            CSR. Rows longer than `data_norm` are scaled down to it. A `numpy.memmap`, and a CSR
+            matrix of such arrays, is read in blocks and never copied. Dask arrays are read
+            partition by partition; see ``docs/scale.md``.
         y : array-like of shape (n_samples,)
-            Labels; of dask too, as may be groups.
+            Target values. `y` and `groups` may be dask arrays too.
         groups : array-like of shape (n_samples,), default=None
-            Ids, whole numbers or texts. All rows of one id are one record then, which the
-            guarantee protects whole: n is the public number of ids, and the number of rows is
-            private. They count as `unit_weighting` says; without this parameter one of them is
-            drawn at random. None takes each row for a record. See ``docs/patients.md``.
+            Id of each row, integers or strings. The guarantee then protects all rows of one id
+            together, as one record. n is the public number of ids; the number of rows is private.
+            `unit_weighting` sets their weight; estimators without it use one random row
+            of each id. None treats each row as a record. See ``docs/patients.md``.
         **fit_params : dict
-            Must be empty. `sample_weight` is refused: a weight multiplies one record's
-            influence, and with it the sensitivity, without bound.
+            Must be empty. `sample_weight` is refused, since a weight multiplies the influence of
+            one record, and so the sensitivity, without bound.
 
         Returns
         -------
         self : estimator
-            The fitted estimator; every attribute with a trailing underscore is private and
-            may be published.
+            The fitted estimator. Every attribute with a trailing underscore is covered by the
+            guarantee and may be published.
 
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or input, before anything is charged.
+            If parameters or input are invalid. Nothing is charged then.
         BudgetExceededError
-            If the accountant cannot take the charge; the rows are not used then.
+            If the charge exceeds the remaining budget. No row is used then.
         """
         return self._fit(X, y, fit_params if groups is None else {**fit_params, "groups": groups})
 
-    # What a method of training fills in.
+    # Methods that a training algorithm implements.
 
     @abstractmethod
     def _build_plan(self, model: Any, numbers: PublicNumbers) -> Any:
         """Return the plan that the parameters and the public numbers determine."""
 
-    # What classifiers and regressors fill in.
+    # Methods that classifiers and regressors implement.
 
     @abstractmethod
     def _encode_targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the targets as the model takes them, and the label set of a classifier."""
+        """Return the encoded targets, and the label set of a classifier."""
 
-    # Returns the loss of one score; models that are made of no loss have none.
+    # Returns the loss of one score; models without a loss have none.
     _part_loss: ClassVar[Callable[..., Any]]
 
     @property
     def _given_loss(self) -> Loss | None:
-        """The loss that was given as an object, None for one of the estimator's own."""
+        """The loss that was given as an object; None for a built-in loss."""
         given = getattr(self, "loss", None)
         return given if isinstance(given, Loss) else None
 
     def _check_loss(self, kind: Any, *names: str) -> None:
-        """Refuse a loss that is none of some names, and no object whose facts hold."""
+        """Refuse a loss that is neither a known name nor a valid object."""
         given = self.loss  # type: ignore[attr-defined]
         if self._given_loss is None and given not in names:
             known = ", ".join(map(repr, names))
             raise ValueError(
-                f"loss must be one of {known}, or an object of a {kind.__name__} of skdp.losses or "
-                f"your own; got {given!r}."
+                f"loss must be one of {known}, or an object of a {kind.__name__} from skdp.losses "
+                f"or a custom class; got {given!r}."
             )
         if self._given_loss is not None:
             check_loss(given, kind)
 
     def _about_loss(self) -> tuple[str, ...]:
-        """Say which loss was given, and whether its facts are taken at its word."""
+        """Return the assumption about a loss that was given as an object."""
         given = self._given_loss
         if given is None:
             return ()
         foreign = not type(given).__module__.startswith("skdp.")
         return (
             f"the loss is {given!r}"
-            + (", whose stated facts are taken at your word" if foreign else ""),
+            + (", with stated constants that are assumed, not checked" if foreign else ""),
         )
 
     def _loss(self, n_classes: int) -> Loss:
-        """Return the loss for a number of classes, 1 for numbers."""
+        """Return the loss for a number of classes; 1 means regression."""
         return self._part_loss()
 
     @abstractmethod
     def _about_targets(self) -> str:
-        """Say what the guarantee takes for granted of the targets."""
+        """Return the assumption about the targets."""
 
     # The order of a fit.
 
@@ -180,7 +179,7 @@ class PrivateModel(PrivateFit, BaseEstimator):
         super()._check_parameters()
         check_choice("unit_weighting", self.unit_weighting, ("mean", "random-row", "sum"))
         allowed = () if self.unit_weighting == "sum" else (None,)
-        remedy = "It is the public bound that unit_weighting='sum' needs."
+        remedy = "unit_weighting='sum' requires this public bound."
         check_integer(
             "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
         )
@@ -190,17 +189,17 @@ class PrivateModel(PrivateFit, BaseEstimator):
             at_least=1e-50,
             at_most=1e50,
             allowed=(None,),
-            remedy="It is a public bound on the Euclidean norm of a row, not read off the data.",
+            remedy="Give a public bound on the Euclidean norm of a row, not one from the data.",
         )
         check_real("alpha", self.alpha, at_least=0.0, at_most=1e50, allowed=("auto",))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
-        remedy = "The intercept's column is to be comparable to a row."
+        remedy = "The constant column must be comparable to a row."
         self._check_length("intercept_scaling", 1e-10, 1e10, remedy)
 
     def _check_length(
         self, name: str, least: float, most: float, remedy: str, allowed: tuple[Any, ...] = ()
     ) -> None:
-        """Check a positive parameter, and its share of `data_norm`."""
+        """Check a positive parameter, and its ratio to `data_norm`."""
         value = getattr(self, name)
         check_real(name, value, above=0.0, allowed=("auto", *allowed))
         if value not in ("auto", *allowed):
@@ -263,36 +262,36 @@ class PrivateModel(PrivateFit, BaseEstimator):
 
     @property
     def _most(self) -> float:
-        """Public bound on what all rows of one id count together."""
+        """Public bound on the total weight of the rows of one id."""
         return float(self.max_unit_rows or 1) if self.unit_weighting == "sum" else 1.0
 
     def _rows_per_unit(self, numbers: PublicNumbers) -> int | None:
-        """Return the public number of rows that are used of each id at most; None for all."""
+        """Return the maximum number of rows used per id; None if all are used."""
         return self._drawn if numbers.by_unit else 1
 
     @property
     def _drawn(self) -> int | None:
-        """Public number of rows that are drawn of each id; None if all are used."""
+        """Number of rows drawn per id; None if all are used."""
         if self.unit_weighting == "mean":
             return self.max_unit_rows
         return 1 if self.unit_weighting == "random-row" else None
 
     def _refuse_any_number(self, numbers: PublicNumbers, what: str) -> None:
-        """Refuse to use all rows of each id."""
+        """Refuse plans that use all rows of each id."""
         if self._rows_per_unit(numbers) is None:
             raise ValueError(
-                f"{what} is proved for a public number of rows of each id: with groups= give "
+                f"{what} is proved only for a public number of rows per id. With groups=, set "
                 "unit_weighting='random-row', or unit_weighting='mean' with max_unit_rows=."
             )
 
     def _weights(self, model: Model) -> tuple[str, ...]:
-        """Return the attributes for what the model's `unpack` returns."""
+        """Return the names of the attributes for the model's unpacked weights."""
         return "coef_", "intercept_"
 
     def _use_rows(self, plan: Any, records: Records, progress: FitProgress) -> Any:
         stream = self._stream(records)
         if records.by_unit and self._drawn is not None:
-            # Of networks a unit has as many places as any other, whatever its number of rows.
+            # In networks every unit has the same number of slots, whatever its number of rows.
             padded = "network" in plan.model.facts
             records = records.draw(stream.spawn("rows of units"), self._drawn, padded)
         for release in plan.before:
@@ -312,16 +311,16 @@ class PrivateModel(PrivateFit, BaseEstimator):
         return carry_out(plan, records.bind(plan.model), stream, progress.steps_done, **lots)
 
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
-        weights = plan.model.unpack(released[0])  # what came after the plan's own follows
+        weights = plan.model.unpack(released[0])  # later releases follow
         for name, value in zip(self._weights(plan.model), weights, strict=True):
             setattr(self, name, value)
-        # In units of `coef_`: what multiplies that multiplies this.
+        # In units of `coef_`, and rescaled with it.
         self._coef_noise_ = coefficient_noise(plan)
 
     def _record(
         self, plan: Any, epsilon: float, accountant: str, mechanism: str, *assumptions: str
     ) -> PrivacySpent:
-        """Return the record of a fit; what it takes for granted begins with public inputs."""
+        """Return the record of a fit; its assumptions begin with the public inputs."""
         refuse_unstated(plan, *Plan.__annotations__)
         by_unit = plan.model.by_unit
         continuous = REAL_NUMBERS if self.delta > 0.0 else REAL_PURE_NOISE
@@ -346,30 +345,30 @@ class PrivateModel(PrivateFit, BaseEstimator):
         )
 
     def _about_units(self) -> tuple[str, ...]:
-        """Say what a record is, and what its rows count."""
-        drawn = f"{self._drawn} of them at most, drawn at random, count"
+        """Return the assumptions about units and the weights of their rows."""
+        drawn = f"at most {self._drawn} of them, drawn at random, count"
         counted = {
-            "mean": f"{drawn if self._drawn else 'they count'} alike, together as much as one",
+            "mean": f"{drawn if self._drawn else 'they count'} equally, together as one row",
             "random-row": "one of them, drawn at random, is used",
-            "sum": f"they count alike, together as many as there are, up to {self.max_unit_rows}",
+            "sum": f"each counts as one row, together as at most {self.max_unit_rows} rows",
         }
         return (about_units(counted[self.unit_weighting]),)
 
     @staticmethod
     def _about_grid(plan: Any) -> str:
-        """Say on which grid the noise is, if it is discrete."""
+        """Return the words about the grid of discrete noise; empty for others."""
         if plan.grid == 0.0:
             return ""
         return f", discrete on multiples of 2**{round(math.log2(plan.grid))}, rounding included"
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return the scores of rows, from released weights alone."""
+        """Return the scores of rows, from released weights only."""
         check_is_fitted(self)
         scores = in_blocks(self._score_rows, validate_rows(self, X, reset=False))
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def _score_rows(self, X: Any) -> np.ndarray:
-        """Return one column for each output, from what the fit has left."""
+        """Return one column of scores per output, from released attributes."""
         return LinearModel.scores(X, self.coef_, self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -382,23 +381,25 @@ class PenalizedModel(InterceptMixin, PrivateModel):
     """A private model with an L2 penalty."""
 
     alpha: float | Auto = parameter(
-        'float or "auto"', "L2 penalty on all weights, the intercept included.", default="auto"
+        'float or "auto"', "L2 penalty on all weights, including the intercept.", default="auto"
     )
 
 
 class UnitWeightingMixin(PrivateModel):
-    """What rows of one id count; comes before their base."""
+    """Models with a choice of row weights per id; comes before their base."""
 
     unit_weighting: UnitWeighting = parameter(
         '{"mean", "random-row", "sum"}',
-        """What rows of one id in ``groups=`` count: together as one row, one of them alone, or
-        each as one up to `max_unit_rows`, by which all noise grows.""",
+        """Weight of the rows of one id in ``groups=``. ``"mean"``: all rows of an id together count
+        as one row. ``"random-row"``: one random row of each id is used. ``"sum"``: each row counts
+        as one row, up to `max_unit_rows` rows per id; all noise grows by that factor.""",
         default="mean",
     )
     max_unit_rows: int | None = parameter(
         "int or None",
-        """Public bound on rows of each id. ``"mean"`` takes no more, drawn at random, or all
-        without one, which ``numerics="discrete"`` and networks do not allow. ``"sum"`` needs it:
-        of a unit with more rows each counts less.""",
+        """Maximum number of rows used per id. With ``unit_weighting="mean"``, a random subset of
+        this size is used for ids that have more rows; None uses all rows (not supported for
+        networks or ``numerics="discrete"``). Required for ``"sum"``, where the rows of larger
+        units are down-weighted.""",
         default=None,
     )

@@ -1,4 +1,4 @@
-"""Weights of labels, and probabilities set right inside the fit."""
+"""Label weights, and recalibration of probabilities inside the fit."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from skdp.plans.recalibration import (
 
 
 class CalibratedMixin(PrivateModel):
-    """An intercept and a slope of log odds, folded into the weights; comes before all else."""
+    """Recalibration that is folded into the weights; comes before all other bases."""
 
     calibrate: Calibrate | None = parameter(
         '{"auto", "private"} or None',
-        """Whether probabilities are set right by an intercept and a slope of log odds, of
-        several classes by the slope alone. ``"private"`` reads them off a noisy histogram of
-        scores by label that takes a twentieth of the budget; ``"auto"`` does where n is large
-        enough for epsilon; None never does. See ``docs/probabilities.md``.""",
+        """How to recalibrate predicted probabilities. ``"private"`` fits an intercept and a slope
+        (multiclass: a temperature) to a noisy score histogram, using 5 % of the privacy budget in
+        squared mu (1 % for several one-vs-rest problems). ``"auto"`` does so when n and epsilon
+        are large enough. None disables recalibration. See ``docs/probabilities.md``.""",
         default="auto",
     )
     calibration_: tuple[float, float] = released(
         "tuple of float",
-        "Intercept and slope that were applied to the scores; (0, 1) where none were.",
+        "Intercept and slope that were applied to the scores; (0, 1) without recalibration.",
     )
 
     _public: ClassVar[tuple[str, ...]] = ("classes_", "calibration_")
@@ -48,22 +48,22 @@ class CalibratedMixin(PrivateModel):
         super()._check_parameters()
         if self.calibrate == "noise":
             raise ValueError(
-                "calibrate='noise' is not offered: by the noise that is public, scores would be "
-                "shrunk where the penalty has shrunk them too far already, or the noise is not "
-                "public (docs/probabilities.md). Take 'auto', 'private' or None."
+                "calibrate='noise' is not supported: the noise is not public, or it would shrink "
+                "scores that the penalty has already shrunk too far (docs/probabilities.md). Use "
+                "'auto', 'private' or None."
             )
         check_choice("calibrate", self.calibrate, ("auto", "private", None))
 
     def _no_table(self, numbers: PublicNumbers) -> str:
-        """Say why no table can be released, if so."""
+        """Return why no histogram can be released; empty if one can."""
         if numbers.delta == 0.0:
-            return "its noise is Gaussian, and delta=0 allows none"
+            return "its noise is Gaussian, which delta=0 does not allow"
         if self.calibration == "composition":
-            return "calibration='composition' finds noise for the steps alone"
+            return "calibration='composition' calibrates noise for the steps only"
         return ""
 
     def _is_worth_it(self, numbers: PublicNumbers) -> bool:
-        """Tell whether the default releases a table: never beside noise that the user has fixed."""
+        """Return whether "auto" releases a histogram; never with a given noise multiplier."""
         if numbers.epsilon is None or self.noise_multiplier is not None:
             return False
         return numbers.signal_to_noise >= ENOUGH_SIGNAL
@@ -74,7 +74,9 @@ class CalibratedMixin(PrivateModel):
         if not {"linear", "network"} & model.facts:
             reason = reason or f"{model.name} is neither linear nor a network"
         if self.calibrate == "private" and reason:
-            raise ValueError(f"calibrate='private' is not offered here: {reason}.")
+            raise ValueError(
+                f"calibrate='private' is not supported here: {reason}. Use 'auto' or None."
+            )
         worth = model.n_parts == 1 and self._is_worth_it(numbers)
         if reason or not (self.calibrate == "private" or worth):
             return build(numbers)
@@ -86,7 +88,7 @@ class CalibratedMixin(PrivateModel):
         except ValueError:
             if self.calibrate == "private":
                 raise
-            return build(numbers)  # a default refuses nothing that is possible without it
+            return build(numbers)  # the default never makes a fit fail
 
     def _record(self, plan: Any, *about: Any) -> PrivacySpent:
         spent: PrivacySpent = super()._record(plan, *about)
@@ -106,10 +108,10 @@ class CalibratedMixin(PrivateModel):
         self._fold(plan, *self.calibration_)
 
     def _fold(self, plan: Any, intercept: float, slope: float) -> None:
-        """Multiply scores by the slope and move them; all that has their scale is changed here."""
+        """Apply the slope and the intercept to all attributes in units of scores."""
         for name, shift in zip(self._weights(plan.model), (0.0, intercept), strict=True):
             weights = getattr(self, name)
-            if isinstance(weights, list):  # of a network the last layer
+            if isinstance(weights, list):  # the last layer of a network
                 weights[-1] = slope * weights[-1] + shift
             else:
                 setattr(self, name, slope * weights + shift)
@@ -117,32 +119,33 @@ class CalibratedMixin(PrivateModel):
 
 
 def _share(model: Any) -> float:
-    """Return the table's part of mu^2; beside several problems at once it costs more epsilon."""
+    """Return the histogram's part of mu^2, smaller for several problems at once."""
     return SHARE if model.n_parts == 1 else SHARE / 5.0
 
 
 _ASK = (
-    "class_weight='balanced' needs the share of each label, and counting labels costs privacy: "
-    "declare prevalence={label: share}, or give prevalence='private' for a noisy count inside the "
-    "fit, at a small share of its budget (docs/rare_outcomes.md)."
+    "class_weight='balanced' needs the share of each label, and counting labels costs privacy. "
+    "Declare prevalence={label: share}, or set prevalence='private' for a noisy count inside the "
+    "fit, which uses a small share of its budget (docs/rare_outcomes.md)."
 )
 
 
 class ClassWeightMixin(PrivateClassifierMixin):
-    """Classifiers with weights of labels; comes before all that make the model."""
+    """Classifiers with label weights; comes before the other bases."""
 
     class_weight: Any = parameter(
         'dict, "balanced" or None',
-        """Public weight of each label, as ``{label: weight}``. The largest multiplies every
-        bound on one record, and so the noise. ``"balanced"`` takes ``1 / (n_classes *
-        prevalence)``.""",
+        """Public weight of each label, as ``{label: weight}``. The largest weight multiplies every
+        bound on one record, and so the noise. ``"balanced"`` uses ``1 / (n_classes *
+        prevalence)``. None gives all labels weight 1.""",
         default=None,
     )
     prevalence: Any = parameter(
         'dict, "private" or None',
-        """Share of each label for ``"balanced"``: declared, as ``{label: share}``, or
-        ``"private"`` for a noisy count inside the fit, which takes 2 % of its squared mu (5 % of
-        epsilon without a delta). The largest weight is 1 then. See ``docs/rare_outcomes.md``.""",
+        """Share of each label, for ``class_weight="balanced"``. A dict declares public shares, as
+        ``{label: share}``. ``"private"`` uses a noisy count inside the fit, which takes 2 % of its
+        squared mu (5 % of epsilon with ``delta=0``); the largest weight is then 1. See
+        ``docs/rare_outcomes.md``.""",
         default=None,
     )
 
@@ -151,7 +154,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
         self._label_weights()
 
     def _label_weights(self) -> dict[Any, float] | None:
-        """Return the public weight of each label; None if all are 1, or counts decide."""
+        """Return the public weight of each label; None if all are 1 or counted privately."""
         if isinstance(self.prevalence, str):
             self._check_count()
             return None
@@ -167,10 +170,13 @@ class ClassWeightMixin(PrivateClassifierMixin):
     def _check_count(self) -> None:
         check_choice("prevalence", self.prevalence, ("private",))
         if not (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
-            raise ValueError("prevalence='private' pays for class_weight='balanced' only.")
+            raise ValueError(
+                "prevalence='private' requires class_weight='balanced', got "
+                f"class_weight={self.class_weight!r}."
+            )
         if self.noise_multiplier is not None:
             raise ValueError(
-                "prevalence='private' takes its share of epsilon: leave noise_multiplier out."
+                "prevalence='private' uses a share of epsilon, so noise_multiplier cannot be given."
             )
 
     def _plan_numbers(self, numbers: PublicNumbers) -> Any:
@@ -196,8 +202,8 @@ class ClassWeightMixin(PrivateClassifierMixin):
             given = getattr(self, name)
             if isinstance(given, dict) and set(given) != set(labels.tolist()):
                 raise ValueError(
-                    f"{name} must name every label of the label set and no other, in the type in "
-                    "which y holds it."
+                    f"{name} must name exactly the labels of the label set, with the type that "
+                    "they have in y."
                 )
         return codes, labels
 
@@ -208,8 +214,8 @@ class ClassWeightMixin(PrivateClassifierMixin):
             return model
         if len(weights) != numbers.n_classes:
             raise ValueError(
-                f"class_weight or prevalence names {len(weights)} labels, and there are "
-                f"{numbers.n_classes}."
+                f"class_weight or prevalence names {len(weights)} labels, but there are "
+                f"{numbers.n_classes} classes."
             )
         return with_class_weights(model, [weights[label] for label in sorted(weights)])
 
@@ -230,7 +236,7 @@ class ClassWeightMixin(PrivateClassifierMixin):
 
 
 def _checked(name: str, given: Any, least: float) -> dict[Any, float] | None:
-    """Return a public number for each label."""
+    """Return a public number per label."""
     if given is None:
         return None
     if not isinstance(given, dict) or len(given) < 2:

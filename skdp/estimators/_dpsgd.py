@@ -1,4 +1,4 @@
-"""Differentially private stochastic gradient descent, for labels and for numbers."""
+"""Differentially private stochastic gradient descent, for classification and regression."""
 
 from __future__ import annotations
 
@@ -38,25 +38,27 @@ from skdp.plans.noisy_gradient import DPSGDChoices, NoisyGradientPlan
 
 
 class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
-    """Clipped noisy gradients, with the noise that meets a target, or with the user's."""
+    """Clipped noisy gradients, with calibrated or given noise."""
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "data_norm": "It sets the scale of the other defaults; the guarantee rests on "
+        "data_norm": "It sets the scale of the other defaults; the guarantee depends on "
         "`max_grad_norm`.",
     }
 
     max_grad_norm: float | AutoOrAdaptive = parameter(
         'float or "auto"',
-        "Norm to which each record's gradient is clipped, in units of the loss per weight.",
+        """Clipping norm of each record's gradient, in units of the loss per weight. ``"auto"``
+        derives it from the noise level.""",
         default="auto",
     )
     sampling: Lots = parameter(
         '{"poisson", "allocation"}',
-        """How lots are drawn: each row independently into each lot; or each row into one random
-        lot of each epoch, which has ``n / batch_size`` lots, rounded, and at least 2. The number
-        of steps is then rounded up to whole epochs. For few epochs under add-remove that needs
-        less noise, for many or under replace-one as much; noise takes seconds to calibrate, and
-        minutes for thousands of lots an epoch.""",
+        """Sampling of batches. ``"poisson"``: each batch includes each record independently.
+        ``"allocation"``: each epoch assigns each record to one of its batches at random. An epoch
+        has ``n / batch_size`` batches (rounded, at least 2). The number of steps is rounded up to
+        complete epochs. It needs less noise for few epochs under add-remove, and the same noise
+        for many epochs or under replace-one. Its calibration takes seconds, or minutes for
+        thousands of batches per epoch.""",
         default="poisson",
     )
     solver: StepSolver = parameter('{"sgd", "adam"}', "Update rule.", default="sgd")
@@ -64,33 +66,35 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
         'float or "auto"', 'Heavy-ball coefficient of ``"sgd"``, in [0, 1).', default="auto"
     )
     beta_1: float = parameter(
-        "float", 'Decay of the moments of ``"adam"``, in [0, 1).', default=0.9
+        "float", 'Decay rate of the first moment of ``"adam"``, in [0, 1).', default=0.9
     )
     beta_2: float = parameter(
-        "float", 'Decay of the moments of ``"adam"``, in [0, 1).', default=0.999
+        "float", 'Decay rate of the second moment of ``"adam"``, in [0, 1).', default=0.999
     )
     learning_rate: LearningRate = parameter(
         '{"constant", "linear", "cosine"}',
-        """``"linear"`` decays from `learning_rate_init` to `learning_rate_final` times it over
-        the first `decay_share` of the steps and stays there; ``"cosine"`` does along half a
-        wave. The default first step is longer then, so that the mean step is that of
-        ``"constant"``.""",
+        """Schedule of the step size. ``"linear"`` decays from `learning_rate_init` to
+        `learning_rate_final` times it over the first `decay_share` of the steps, and then stays
+        constant. ``"cosine"`` decays along half a cosine wave instead. The default first step of
+        both is longer, to give the same mean step as ``"constant"``.""",
         default="constant",
     )
     learning_rate_init: float | None = parameter(
         "float or None",
-        """First step size on the mean loss; None follows the noise level. For ``"adam"`` it is
-        in units of the weights, and None takes ``0.2 / data_norm``.""",
+        """First step size on the mean loss; None derives it from the noise level. For ``"adam"``
+        it is in units of the weights, and None uses ``0.2 / data_norm``.""",
         default=None,
     )
     learning_rate_final: float = parameter(
-        "float", "Last step size as a share of the first, where it decays, in (0, 1].", default=0.1
+        "float",
+        "Last step size as a share of the first, for decaying schedules, in (0, 1].",
+        default=0.1,
     )
     decay_share: float = parameter(
         "float", "Share of the steps over which the step size decays, in (0, 1].", default=0.5
     )
     noise_multiplier_: float = released(
-        "float", "Noise over the clipping norm; from public numbers."
+        "float", "Standard deviation of the noise over the clipping norm; a public number."
     )
 
     def _check_parameters(self) -> None:
@@ -143,20 +147,19 @@ class DPSGDModel(GivenNoiseMixin, UnitWeightingMixin, DescentModel):
 class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, DPSGDModel):
     r"""Logistic or softmax regression, or a network with such an output, trained by DP-SGD.
 
-    In each step, true Poisson lots are drawn, every record's gradient is clipped to
-    `max_grad_norm`, Gaussian noise is added to the sum, and the sum is divided by the public
-    expected lot size.
+    Each step uses a Poisson batch: each record is included independently. Every record's gradient
+    is clipped to `max_grad_norm`, Gaussian noise is added to the sum, and the sum is divided by the
+    public expected batch size.
 
     Notes
     -----
-    Everything left to ``"auto"`` follows from n, epsilon, delta, the adjacency and the number of
-    classes: all rows in each of 150 to 400 steps while the table is small, Poisson lots beyond;
-    a clipping norm that grows with the signal-to-noise ratio. The rules are in
-    ``docs/defaults.md``.
+    ``"auto"`` derives parameters from n, epsilon, delta, the adjacency and the number of classes.
+    Small tables take 150 to 400 steps on all rows; larger ones use Poisson batches. The clipping
+    norm grows with the signal-to-noise ratio. The rules are in ``docs/defaults.md``.
 
-    Of a network `max_grad_norm`, `alpha`, `learning_rate_init` and `intercept_scaling` refer to its
-    own inputs: rows divided by `data_norm` and multiplied by 4, so that they have norm at most 4,
-    in any units of the features. `coefs_` and `coefs_init` are for the rows as they are given.
+    A network divides rows by `data_norm` and multiplies them by 4, which gives them norm at most 4.
+    Its `max_grad_norm`, `alpha`, `learning_rate_init` and `intercept_scaling` refer to these scaled
+    rows. `coefs_` and `coefs_init` apply to the rows as they are given.
 
     See Also
     --------
@@ -180,21 +183,23 @@ class DPSGDClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, DPSGDMode
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "learning_rate_init": "Networks with Adam take 0.03 over the number of hidden layers.",
+        "learning_rate_init": "Networks with Adam use 0.03 over the number of hidden layers.",
     }
 
     max_grad_norm: float | AutoOrAdaptive = parameter(
         'float, "auto" or "adaptive"',
-        """Norm to which each record's gradient is clipped, in units of the loss per weight.
-        ``"adaptive"``, of networks, begins at that of ``"auto"`` and follows by noisy counts,
-        for which each step pays, the norm that four gradients in five do not exceed.""",
+        """Clipping norm of each record's gradient, in units of the loss per weight. ``"auto"``
+        derives it from the noise level. ``"adaptive"`` (networks only) starts at that value and
+        follows the 80 % quantile of the gradients' norms, by a noisy count in each step that the
+        privacy cost includes.""",
         default="auto",
     )
     clipping: Clipping = parameter(
         '{"flat", "per-layer", "normalize"}',
-        """What is clipped of a network: the norm of the whole gradient; that of each layer, to
-        `max_grad_norm` over the root of their number; or gradients are divided by their norm,
-        plus 0.01, and multiplied by `max_grad_norm`.""",
+        """Clipping of a network's gradients. ``"flat"`` clips the norm of the complete gradient.
+        ``"per-layer"`` clips each layer to `max_grad_norm` over the square root of the number of
+        layers. ``"normalize"`` divides gradients by their norm plus 0.01 and multiplies them by
+        `max_grad_norm`.""",
         default="flat",
     )
     coef_: np.ndarray = released(
@@ -214,9 +219,9 @@ _LOSSES = ("squared_error", "huber", "pseudo_huber", "quantile", "poisson")
 class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
     r"""Linear regression of means, medians, quantiles or counts, trained by DP-SGD.
 
-    In each step, true Poisson lots are drawn, every record's gradient is clipped to
-    `max_grad_norm`, Gaussian noise is added to the sum, and the sum is divided by the public
-    expected lot size.
+    Each step uses a Poisson batch: each record is included independently. Every record's gradient
+    is clipped to `max_grad_norm`, Gaussian noise is added to the sum, and the sum is divided by the
+    public expected batch size.
 
     See Also
     --------
@@ -225,13 +230,13 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
 
     Notes
     -----
-    An exposure is not offered: where it differs between rows it is a private column. Divide counts
-    by a public length of observation, or give its logarithm as a column.
+    Exposures are not supported: an exposure that differs between rows is a private column. Divide
+    counts by a public length of observation, or give its logarithm as a column.
 
     References
     ----------
     Abadi et al. (2016), "Deep Learning with Differential Privacy", Algorithm 1. Koenker & Bassett
-    (1978), "Regression Quantiles". Proofs: :ref:`Theorems 4 and 5 of DP-SGD <dpsgd-4>`; of the
+    (1978), "Regression Quantiles". Proofs: :ref:`Theorems 4 and 5 of DP-SGD <dpsgd-4>`; for the
     losses, :ref:`Theorem 1 of regression losses <regression-losses-1>`.
 
     Examples
@@ -246,28 +251,28 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "target_bounds": 'With ``loss="poisson"`` the lower one is at least 0.',
-        "max_grad_norm": "The target is in units of half its range.",
-        "alpha": "It is ``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` beside the "
+        "target_bounds": 'With ``loss="poisson"`` the lower bound must be at least 0.',
+        "max_grad_norm": "The target is measured in units of half its range.",
+        "alpha": "``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` is added to the "
         "mean loss, with the target in units of half its range.",
     }
 
     loss: RegressionLoss | RealLoss = parameter(
         "str or object",
-        """What is minimised. ``"squared_error"`` is the square of residuals, whose slope stays
-        what it is where scores leave `target_bounds`, as predictions do; ``"huber"`` and
-        ``"pseudo_huber"`` go on as straight lines beyond `width`; ``"quantile"`` is the pinball
-        loss of `quantile`; ``"poisson"`` is the deviance of counts whose logarithm is linear,
-        cut where rates exceed the upper bound. An object of a class of `skdp.losses`, or of one of
-        your own, takes residuals in units of half the target's range.""",
+        """Loss to minimise. ``"squared_error"``: squared residuals, continued as a straight line
+        where scores leave `target_bounds`. ``"huber"`` and ``"pseudo_huber"``: straight lines
+        beyond `width`. ``"quantile"``: pinball loss at level `quantile`. ``"poisson"``: deviance of
+        counts with a linear log-rate, limited where rates exceed the upper bound. An object of a
+        class of `skdp.losses`, or of a custom class, receives residuals in units of half the
+        target's range.""",
         default="squared_error",
     )
     width: float | Auto = parameter(
         'float or "auto"',
-        """Of ``"huber"`` and ``"pseudo_huber"`` the residual, in units of the target, from which
-        the slope stays about the same; of ``"quantile"`` the range of residuals over which its
-        kink is smoothed. ``"auto"`` takes an eighth of ``high - low``, of ``"quantile"`` a
-        fortieth.""",
+        """Width of the loss, in units of the target. For ``"huber"`` and ``"pseudo_huber"``, the
+        residual beyond which the slope is about constant; ``"auto"`` is an eighth of ``high -
+        low``. For ``"quantile"``, the range of residuals over which the kink is smoothed;
+        ``"auto"`` is a fortieth.""",
         default="auto",
     )
     quantile: float = parameter(
@@ -275,9 +280,9 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
     )
     coef_: np.ndarray = released(
         "ndarray of shape (n_features,)",
-        'Private coefficients; with ``loss="poisson"`` of the logarithm of the rate.',
+        'Private coefficients; with ``loss="poisson"``, of the logarithm of the rate.',
     )
-    intercept_: float = released("float", "Private intercept, likewise.")
+    intercept_: float = released("float", "Private intercept, on the same scale.")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -285,10 +290,12 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         refuse_rates(self._given_loss)
         check_real("quantile", self.quantile, above=0.0, below=1.0)
         if self.max_grad_norm == "adaptive":
-            raise ValueError("max_grad_norm='adaptive' is of networks only.")
+            raise ValueError(
+                "max_grad_norm='adaptive' is supported only for networks. Use a number or 'auto'."
+            )
         if self.loss == "poisson" and not 0.0 <= self._bounds[0]:
             raise ValueError(
-                f"loss='poisson' is of counts: target_bounds must not be negative, got "
+                "target_bounds must not be negative with loss='poisson', got "
                 f"{self.target_bounds!r}."
             )
 
@@ -306,7 +313,7 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
 
     @property
     def _target_scale(self) -> tuple[float, float]:
-        # Counts are told in halves of the largest.
+        # The unit of counts is half of the largest.
         return scale_of((0.0, self._bounds[1]) if self.loss == "poisson" else self._bounds)
 
     @property
@@ -314,7 +321,7 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
         middle, half = self._target_scale
         return (math.log(half), 1.0) if self.loss == "poisson" else (middle, half)
 
-    _fitted_quantile = 0.5  # which earlier versions lack
+    _fitted_quantile = 0.5  # models of earlier versions have no such attribute
 
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
         super()._publish(plan, records, released, spent)
@@ -329,7 +336,7 @@ class DPSGDRegressor(LossRegressorMixin, DPSGDModel):
 
     def _scores(self, X: Any) -> np.ndarray:
         scores = super()._scores(X)
-        if self._fitted_loss == "poisson":  # beyond, predictions are clipped anyway
+        if self._fitted_loss == "poisson":  # larger predictions are clipped
             return np.exp(np.minimum(scores, 709.0))
         return scores
 

@@ -20,21 +20,27 @@ from skdp.plans.noisy_gradient import NoisyGradientPlan
 class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, GrpuaLinearModel):
     r"""Logistic regression with gradient perturbation (GRPUA, repaired).
 
-    Runs gradient descent on ``mean(log-loss) + alpha / 2 * |weights|^2`` with Gaussian noise on
-    every step's sum of gradients. Rows of bounded norm bound the gradients; where noise is large
-    they are clipped below that bound. More than two classes are fitted by softmax regression.
+    Runs gradient descent on ``mean(log-loss) + alpha / 2 * |weights|^2`` and adds Gaussian noise to
+    every step's sum of gradients. The norm of the rows bounds the gradients; if the noise is large,
+    they are clipped below that bound. With more than two classes, the model is a softmax
+    regression.
 
     Notes
     -----
-    With ``calibration="hidden-state"`` the fit releases its last iterate alone and charges for
-    nothing else. The theorem (:ref:`Theorem 4 of hidden states <hidden-state-4>`; of lots,
-    :ref:`Theorem 6 <hidden-state-6>`) needs a constant step of at most ``2 / M`` (M the smoothness
-    of the penalised loss), no momentum, no averaging, and a penalty or a projection. Defaults then
-    follow it: `alpha` is larger, the step is ``1 / M``, more steps are taken and each reads all
-    rows, weights are projected onto a ball that holds every minimiser, and ``average=True`` means
-    the last iterate. Poisson lots need shorter steps where they are small. Parameters that
-    contradict the theorem raise a ValueError that names each failed condition. The gain is large
-    for many steps, and none where steps are too few to forget: see ``docs/hidden_state.md``.
+    With ``calibration="hidden-state"`` the fit releases only its last iterate, and only that is
+    charged. :ref:`Theorem 4 of hidden states <hidden-state-4>` (for batches, :ref:`Theorem 6
+    <hidden-state-6>`) has these conditions:
+
+    - a constant step of at most ``2 / M``, where M is the smoothness of the penalised loss;
+      small Poisson batches need shorter steps;
+    - no momentum and no averaging;
+    - a penalty or a projection.
+
+    The defaults then change: `alpha` is larger, the step is ``1 / M``, and there are more steps,
+    each on all rows. Weights are projected onto a ball that contains every minimiser, and
+    ``average=True`` means the last iterate. Parameters that contradict the theorem raise a
+    ValueError that names each failed condition. The gain is large for many steps, and zero for
+    too few: see ``docs/hidden_state.md``.
 
     See Also
     --------
@@ -44,7 +50,7 @@ class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     References
     ----------
     Ding et al., "Private Empirical Risk Minimization with Analytic Gaussian Mechanism for
-    Healthcare System", Algorithm 2; its printed noise is too small by a factor of 2n and is not
+    Healthcare System", Algorithm 2. Its printed noise is too small by a factor of 2n and is not
     used. Proof of the repaired version: :ref:`Theorems 1 to 3 of gradient perturbation
     <gradient-perturbation-1>`.
 
@@ -60,37 +66,39 @@ class GrpuaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
 
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
-        """Norm to which each record's gradient is clipped; None clips nothing. ``"auto"`` takes
-        at least half of the bound that `data_norm` gives, and more the larger n and epsilon are;
-        it clips nothing unless steps are constant and ``calibration="pld"``.""",
+        """Clipping norm of each record's gradient; None does not clip. ``"auto"`` uses at least
+        half of the bound that `data_norm` gives, and more for larger n and epsilon. It clips only
+        with ``learning_rate="constant"`` and ``calibration="pld"``.""",
         default="auto",
     )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_length("max_grad_norm", 1e-6, 1e50, "A share of it is usual.", allowed=(None,))
+        self._check_length(
+            "max_grad_norm", 1e-6, 1e50, "A fraction of data_norm is usual.", allowed=(None,)
+        )
 
     def _clipping_norm(self, model: Model, numbers: PublicNumbers) -> float | None:
         if self.max_grad_norm != "auto":
             return self._choose("max_grad_norm", model.units.feature)
         if (self.learning_rate, self.calibration) != ("constant", "pld"):
-            return None  # these are theorems about the loss itself
+            return None  # their theorems are about the unclipped loss
         return default_bounded_clip(model, numbers.signal_to_noise)
 
 
 class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaLinearModel):
     r"""Linear support vector classifier with gradient perturbation (GRPUA, repaired).
 
-    Runs gradient descent on ``mean(H(margin)) + alpha / 2 * |weights|^2``, where H is the hinge
-    loss with its kink smoothed over ``1 +- half_width``, with Gaussian noise on every step's sum
-    of gradients. More than two classes are fitted one against the rest in one joint descent,
-    whose sensitivity is ``sqrt(K)`` times the binary one.
+    Runs gradient descent on ``mean(H(margin)) + alpha / 2 * |weights|^2`` and adds Gaussian noise
+    to every step's sum of gradients. H is the hinge loss with its kink smoothed over
+    ``1 +- half_width``. K > 2 classes are fitted one-vs-rest in one joint descent; its sensitivity
+    is ``sqrt(K)`` times that of a binary problem.
 
     Notes
     -----
-    ``calibration="hidden-state"`` charges for the last iterate alone, under the conditions that
-    `GrpuaLogisticRegression` lists; the smoothness of the loss is the squared row norm over twice
-    `half_width`, so that a narrow kink means short steps.
+    ``calibration="hidden-state"`` charges only for the last iterate, under the conditions that
+    `GrpuaLogisticRegression` lists. The smoothness of the loss is the squared row norm over twice
+    `half_width`: a narrow kink means short steps.
 
     References
     ----------
@@ -108,27 +116,27 @@ class GrpuaSVC(ClassWeightMixin, SmoothedHingeMixin, GrpuaLinearModel):
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "radius": "Each binary problem has a ball of its own.",
+        "radius": "Each binary problem has a separate ball.",
     }
 
 
 class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaModel):
     r"""Network of dense layers trained by gradient perturbation (GRPUA, repaired).
 
-    Each step adds Gaussian noise to the sum of a lot's gradients, which are clipped, or bounded by
-    keeping the weights close to where they start. The output is logistic, or softmax for more than
+    Each step adds Gaussian noise to the sum of a batch's gradients. These are clipped, or bounded
+    by keeping the weights close to their start. The output is logistic, or softmax for more than
     two classes.
 
     See Also
     --------
     DPSGDClassifier : Networks with schedules, Adam and other ways of clipping.
-    GrpuaLogisticRegression : A linear model, whose gradients the loss bounds.
+    GrpuaLogisticRegression : A linear model; the loss bounds its gradients.
 
     Notes
     -----
     `alpha`, `max_grad_norm`, `radius`, `learning_rate_init` and `intercept_scaling` are in the
-    units of the network, as for `DPSGDClassifier`. What bounds the gradients, clipping or the ball,
-    is told among the assumptions of ``privacy_spent_``.
+    units of the network, as for `DPSGDClassifier`. The assumptions in ``privacy_spent_`` state
+    whether clipping or the ball bounds the gradients.
 
     References
     ----------
@@ -148,32 +156,33 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
 
     hidden_layer_sizes: Any = parameter(
         "int or sequence of int",
-        "Number of units of each hidden layer, at least one.",
+        "Number of units of each hidden layer; at least one layer.",
         default=(100,),
     )
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
-        """Norm to which each record's gradient is clipped; ``"auto"`` follows the noise level.
-        None clips none: noise is then for the largest gradient at weights inside the ball of
-        `radius`, by a bound that grows quickly with radius and depth: that costs accuracy, see
+        """Clipping norm of each record's gradient. ``"auto"`` derives it from the noise level.
+        None does not clip: the noise then covers the largest gradient at any weights inside the
+        ball of `radius`. Its bound grows quickly with radius and depth, which costs accuracy; see
         ``docs/networks.md``.""",
         default="auto",
     )
     learning_rate_init: float | None = parameter(
         "float or None",
-        "Step on the mean loss, with heavy-ball momentum 0.9; None follows the noise level.",
+        """Step size on the mean loss, with heavy-ball momentum 0.9; None derives it from the
+        noise level.""",
         default=None,
     )
     radius: float | None = parameter(
         "float or None",
-        """Radius of the ball around the start that weights are projected onto after each step.
-        None takes 1 where nothing is clipped, and else does not project.""",
+        """Radius of the ball around the start onto which weights are projected after each step.
+        None uses 1 with ``max_grad_norm=None``, and otherwise does not project.""",
         default=None,
     )
     calibration: SampledNoiseCalibration = parameter(
         '{"pld", "composition"}',
-        """How the noise is found; see `GrpuaLogisticRegression`, whose ``"hidden-state"`` takes
-        a convex loss.""",
+        """Calibration of the noise; see `GrpuaLogisticRegression`. ``"hidden-state"`` needs a
+        convex loss, so networks do not support it.""",
         default="pld",
     )
     coef_: np.ndarray = released()  # a network has lists instead
@@ -183,8 +192,8 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
         super()._check_parameters()
         if not layer_sizes(self.hidden_layer_sizes):
             raise ValueError(
-                "hidden_layer_sizes must list a layer at least; without any take "
-                "GrpuaLogisticRegression."
+                "hidden_layer_sizes must list at least one layer. Use GrpuaLogisticRegression for "
+                "a linear model."
             )
         allowed = ("auto", None)
         check_real(
@@ -200,7 +209,7 @@ class GrpuaMLPClassifier(CalibratedMixin, ClassWeightMixin, NetworkMixin, GrpuaM
         radius = DEFAULT_RADIUS if self.radius is None else self.radius
         if self.max_grad_norm is None and math.isinf(model.zero_out_gap(radius)):
             raise ValueError(
-                f"No useful bound on gradients holds within radius={radius:g} of the start: take a "
-                "smaller radius or fewer layers, or give max_grad_norm."
+                f"There is no useful bound on gradients within radius={radius:g} of the start. Use "
+                "a smaller radius or fewer layers, or set max_grad_norm."
             )
         return super()._build_plan(model, numbers)

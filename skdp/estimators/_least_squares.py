@@ -1,4 +1,4 @@
-"""Linear regression: by noisy second moments, and by clipped gradient steps."""
+"""Linear regression with noisy second moments, and with clipped gradient steps."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from skdp.tables.records import Records
 
 
 class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
-    r"""Linear least squares by noisy gradient steps; the regressor to begin with.
+    r"""Linear least squares with noisy gradient steps; the default regressor.
 
-    One budget pays for noisy counts of the target in 32 bins, which say how far errors may reach;
-    for noisy second moments of the rows, which even out badly scaled columns; and for 32 sums of
-    gradients (10 where a table is very large), each row's cut to a norm that follows from these.
-    There is nothing to tune.
+    A fit uses one budget for three releases and needs no tuning:
+
+    - noisy counts of the target in 32 bins, to estimate the size of errors;
+    - noisy second moments of the rows, to rescale badly scaled columns;
+    - 32 noisy sums of gradients (10 for very large tables). Each record's gradient is clipped to a
+      norm that follows from the first two releases.
 
     See Also
     --------
@@ -39,14 +41,14 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
 
     Notes
     -----
-    Gaussian mechanisms of parameters mu that see each other's outputs are together
-    ``sqrt(sum of mu^2)``-GDP: counts take 13 % of the square, second moments a fifth of the rest,
-    steps what is left. Statements and proofs: ``docs/proofs/linear_regression.md``.
+    Adaptive Gaussian mechanisms with parameters mu are together ``sqrt(sum of mu^2)``-GDP. Counts
+    use 13 % of the squared mu, second moments a fifth of the rest, and steps the remainder.
+    Statements and proofs: ``docs/proofs/linear_regression.md``.
 
-    Steps of full size from zero, a mean of them in which late ones count most, and eigenvalues of
-    the second moments raised by half of what noise alone would show: few steps do what a
-    penalty would.
-    Gradients that are cut make the loss one of Huber's, with a bend of its own for each row.
+    The steps start at zero and have full size. The result is a weighted mean of the iterates, with
+    the largest weights on the last ones. All eigenvalues of the second moments are increased by
+    half of the value that noise alone would give. The small number of steps replaces a penalty.
+    Clipping gradients gives a Huber loss with a different width for each row.
 
     References
     ----------
@@ -67,27 +69,26 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "target_bounds": "The noise follows the spread of the targets, and wide bounds cost little "
-        "unless "
-        "they are many times as wide.",
-        "fit_intercept": "Without one, targets are taken from `center_`.",
-        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
+        "target_bounds": "The noise depends on the spread of the targets: wide bounds cost little, "
+        "unless they are many times as wide.",
+        "fit_intercept": "Without an intercept, targets are still centred at `center_`.",
+        "adjacency": "A removed row contributes zero; sums are still divided by the public n.",
     }
 
-    center_: float = released("float", "Median of the targets by their noisy counts.")
+    center_: float = released("float", "Median of the targets, from their noisy counts.")
     scale_: float = released(
         "float",
-        "About the standard deviation of the targets, by two quantiles of their noisy counts.",
+        "Approximate standard deviation of the targets, from two quantiles of their noisy counts.",
     )
 
-    # A record's part in each sum is the mean over its unit's rows, and no row is drawn.
+    # A record contributes the mean over its unit's rows to each sum; no row is sampled.
     unit_weighting = "mean"
-    alpha = 0.0  # few steps stand for a penalty
-    intercept_scaling = "auto"  # preconditioning takes its value out
+    alpha = 0.0  # few steps replace a penalty
+    intercept_scaling = "auto"  # preconditioning removes its effect
     _public = ("center_", "scale_")
 
     def _make_model(self, numbers: PublicNumbers) -> ScaledUnits:
-        return ScaledUnits(self._row_bound)  # squares are planned without a loss
+        return ScaledUnits(self._row_bound)  # squares need no loss object
 
     def _build_plan(self, model: ScaledUnits, numbers: PublicNumbers) -> RegressionPlan:
         return RegressionPlan.build(numbers, model, self.fit_intercept)
@@ -98,11 +99,11 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
             float(self.epsilon),
             "gdp",
             f"Gaussian noise on counts of targets in {plan.tuning.bins} bins, on second moments of "
-            f"rows and on {plan.steps.times} sums of clipped gradients, of deviation "
-            f"{plan.counts.scale:.6g}, {plan.moments.scale:.6g} and, in units of the clip, "
-            f"{plan.steps.scale:.6g} (scaled units); together {plan.mu:.6g}-GDP (Dong, Roth & Su "
-            "2022, Corollary 3.3)",
-            "the clip follows from the noisy counts and moments; every iterate is paid for",
+            f"rows and on {plan.steps.times} sums of clipped gradients, with standard deviations "
+            f"{plan.counts.scale:.6g}, {plan.moments.scale:.6g} and, in units of the clipping "
+            f"norm, {plan.steps.scale:.6g} (scaled units); together {plan.mu:.6g}-GDP (Dong, Roth "
+            "& Su 2022, Corollary 3.3)",
+            "the clipping norm follows from noisy counts and moments; every iterate is paid for",
         )
 
     def _public_steps(self, plan: RegressionPlan) -> int:
@@ -129,16 +130,16 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
         return np.asarray(X @ self.coef_)[:, np.newaxis] + self.intercept_
 
 
-# Value of the intercept's column: a sixth more noise in the rest, half of what 0.2 has in means.
+# Value of the constant column. Compared with 0.2: a sixth more noise in the rest, half in means.
 _INTERCEPT_VALUE = 0.5
 
 
 class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     r"""Linear least squares from one noisy release of second moments, with intervals.
 
-    The sums of products of columns, target included, are released once with Gaussian noise. All
-    that follows from them is free: solutions for any penalty and any subset of features, the
-    coefficient of determination, and confidence intervals that count the noise.
+    The sums of products of columns, target included, are released once with Gaussian noise.
+    Everything computed from them is free: solutions for any penalty and subset of features, the
+    coefficient of determination, and confidence intervals that include the noise.
 
     See Also
     --------
@@ -146,10 +147,10 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     Notes
     -----
-    In scaled units a record is ``z = (x, s, k y)`` with ``k^2 = 1/2``, and its part is ``z z^T``
-    without the public entry ``s^2``: Frobenius sensitivity ``sqrt(2) (s^2 + 3/2)`` under
-    replace-one (attained), ``sqrt(9/4 + 3 s^2)`` under add-remove, for each unit of ids as well.
-    The bias that the known noise causes is removed to second order. Statements and proofs:
+    In scaled units a record is ``z = (x, s, k y)`` with ``k^2 = 1/2``. It contributes ``z z^T``
+    without the public entry ``s^2``. The Frobenius sensitivity is ``sqrt(2) (s^2 + 3/2)`` under
+    replace-one (attained) and ``sqrt(9/4 + 3 s^2)`` under add-remove, also for units of several
+    rows. The bias due to the known noise is removed to second order. Statements and proofs:
     ``docs/proofs/moment_regression.md``.
 
     References
@@ -172,76 +173,78 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
 
     _added_texts: ClassVar[dict[str, str]] = {
         "intercept_scaling": "At most 1.2 times `data_norm`.",
-        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
+        "adjacency": "A removed row contributes zero; sums are still divided by the public n.",
     }
 
     alpha: float = parameter(
         "float",
-        "L2 penalty on the coefficients, of half the mean squared error; the intercept has none.",
+        """L2 penalty on the coefficients, added to half the mean squared error. The intercept is
+        not penalised.""",
         default=0.0,
     )
     second_moments_: Any = released(
         "SecondMoments",
-        "What was released: sums of products of scaled columns, and the size of their noise.",
+        "The release: noisy sums of products of scaled columns, and the size of their noise.",
     )
     residual_std_: float = released(
         "float",
-        "Standard deviation of the residuals, freed of the noise's part; NaN where noise hides it.",
+        "Standard deviation of the residuals, corrected for the noise; NaN if noise hides it.",
     )
     r2_: float = released(
         "float",
-        "Coefficient of determination on the rows of the fit, from the released sums, or NaN.",
+        "Coefficient of determination on the training rows, from the released sums, or NaN.",
     )
     cp_: float = released(
         "float",
-        """Mallows' statistic: about the number of coefficients where a subset of the features
-        leaves no more error than all of them; or NaN.""",
+        """Mallows' statistic, or NaN. It is about the number of coefficients if a subset of the
+        features leaves no more error than all of them.""",
     )
 
-    # A record is the mean of the products of its unit's rows, and no row is drawn.
+    # A record contributes the mean of the products of its unit's rows; no row is sampled.
     unit_weighting = "mean"
     _public = ("second_moments_", "residual_std_", "r2_", "cp_")
-    # What its features mean, of which a schema's pipeline tells; earlier versions had neither.
+    # Public meaning of the features, from a schema's pipeline; missing in earlier versions.
     _meaning: Any = None
     _back: Any = None
-    _price: Any = None  # multiplier of the noise, and delta: a search tells of its whole price
+    _price: Any = None  # noise multiplier and delta, for a search that reports its full cost
 
     def variant(
         self, *, alpha: float | None = None, features: Any = None, lines: Any = None
     ) -> Self:
         """Return a fitted model with another penalty or other features, from the same release.
 
-        No row is read and nothing is spent. Choosing among variants by `cp_`, by eye or by any
-        other function of released numbers is free as well.
+        No row is read and nothing is charged. Choosing among variants with `cp_`, by eye or with
+        any other function of released numbers is free too.
 
         Parameters
         ----------
         alpha : float or None, default=None
-            The penalty; None keeps it.
+            L2 penalty; None keeps the current one.
         features : sequence of int or of str, or None, default=None
-            Positions or names of the features to keep, or behind a schema of columns; others have
-            the coefficient 0. None keeps those of this model. Features that it has left out can
-            come back.
+            Positions or names of the features to keep; after a schema, also names of columns. Other
+            features have coefficient 0. None keeps the features of this model. Features that this
+            model omits can be included again.
         lines : sequence of str or None, default=None
-            Columns of a schema with ``encoding="waves"``, whose curves become lines, of one
-            coefficient in place of 16. None keeps the lines of this model, an empty list gives
-            curves.
+            Columns of a schema with ``encoding="waves"`` to fit as lines, with one coefficient
+            instead of 16. None keeps the lines of this model; an empty list fits curves.
 
         Returns
         -------
         PrivateRidge
-            Another model of the same release, with the same `privacy_spent_`.
+            A model of the same release, with the same `privacy_spent_`.
 
         Raises
         ------
         ValueError
-            For a feature that the model has not, a column without waves, or a bad penalty.
+            If a feature does not exist, a column has no waves, or the penalty is invalid.
         """
         check_is_fitted(self)
         meaning = self._meaning
         if lines is not None:
             if meaning is None:
-                raise ValueError("lines are of columns of a schema, and the model knows of none.")
+                raise ValueError(
+                    "lines= requires a model that was fitted behind a schema of columns."
+                )
             meaning = meaning.with_lines(lines)
         return self._remade(alpha, self._positions(features), meaning)
 
@@ -278,13 +281,13 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         if not known or len(set(found)) < len(found) or not found:
             some = ", ".join(map(repr, list(known_as)[:20]))
             raise ValueError(
-                "features must be different names of features, or positions from 0 to "
+                "features must be distinct feature names, or positions from 0 to "
                 f"{count - 1}, got {features!r}." + (f" Names are {some}." if some else "")
             )
         return [int(j) for j in found]
 
     def _make_model(self, numbers: PublicNumbers) -> ScaledUnits:
-        return ScaledUnits(self._row_bound)  # moments are planned without a loss
+        return ScaledUnits(self._row_bound)  # moments need no loss object
 
     def _build_plan(self, model: ScaledUnits, numbers: PublicNumbers) -> MomentPlan:
         constant = self._choose("intercept_scaling", model.feature) or _INTERCEPT_VALUE
@@ -295,7 +298,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         check_real("alpha", self.alpha, at_least=0.0, at_most=1e50)
         if self.intercept_scaling != "auto":
             share = self.intercept_scaling / self._row_bound
-            remedy = "Beyond, the sensitivity that is proved here does not hold."
+            remedy = "The sensitivity is not proved for larger values."
             check_real("intercept_scaling / data_norm", share, at_most=1.2, remedy=remedy)
 
     def _account(self, plan: MomentPlan) -> PrivacySpent:
@@ -323,14 +326,11 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         self._set_solution(penalty, list(range(plan.n_features)))
 
     def _told(self, meaning: Any) -> Self:
-        """Return the model whose features have a public meaning, from the same release."""
+        """Return the model with public meanings of its features, from the same release."""
         return self._remade(None, self._kept, meaning)
 
     def _without_rare_flags(self) -> tuple[Self, list[int]]:
-        """Return a model with coefficients that are estimable, if some flag prevents that.
-
-        Flags of cells without a value are left out where noise hides how many there are.
-        """
+        """Return a model without the flags of missing cells that are too rare to estimate."""
         moments = self.second_moments_
         flags = [] if self._solution.estimable else self._meaning.flags
         rare = [f for f in flags if f in self._kept and moments.matrix[f, f] < moments.edge]
@@ -338,23 +338,23 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         return (self._remade(None, kept, self._meaning), rare) if rare and kept else (self, [])
 
     def _hear(self, meaning: Any) -> None:
-        """Take over what features mean; weights follow from the same release once more."""
+        """Store the meaning of the features and solve again from the same release."""
         known, self._meaning = responds(self, "_coef_noise_"), meaning
         self._set_solution(self._solution.penalty, self._kept, known)
 
     def _set_solution(self, penalty: float, kept: list[int], noise_known: bool = True) -> None:
         """Set the attributes that follow from the released moments.
 
-        Nothing is known of the noise in a model that was chosen by a score.
+        The noise is unknown in a model that was selected by a score.
         """
         full, intercept = self.second_moments_, self.second_moments_.constant > 0.0
-        # Of all features, and of curves where there are lines.
+        # For all features, with curves instead of lines.
         basis = self._basis(list(range(self.n_features_in_)), intercept, lines=())
         least = Solution(full.keep(basis), 0.0).residual_variance
         basis = self._basis(kept, intercept)
         solution = Solution(full.keep(basis), penalty)
         middle, half = scale_of(self._fitted_bounds)
-        # From the weights that are solved for to coefficients, and to the intercept last.
+        # From the solved weights to coefficients, with the intercept last.
         last = sparse.csr_array([[half * full.constant]])
         back = sparse.block_diag([half / self._units.data_norm * basis, last], format="csr")
         back = back[:, : solution.weights.size]
@@ -371,16 +371,16 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         self.cp_ = float(solution.residual_sum / least - full.n_rows + 2 * count)
 
     def _noise(self) -> CoefficientNoise:
-        """Return what is known of the noise in the coefficients."""
+        """Return the description of the noise in the coefficients."""
         if not self._solution.estimable:
             return CoefficientNoise(
-                "second moments, whose noise hides coefficients: coefficient_intervals says why"
+                "second moments with noise that hides coefficients (see coefficient_intervals)"
             )
         about = "second moments: the noise that was added to them, to first order"
         return JointNoise(about, 1.0, solution=self._solution, back=self._back)
 
     def _basis(self, kept: list[int], intercept: bool, lines: Any = None) -> Any:
-        """Return orthonormal directions of features that may vary, of those that are kept."""
+        """Return orthonormal directions in which the kept features may vary."""
         if self._meaning is None:
             return sparse.eye_array(self.n_features_in_, format="csc")[:, kept]
         meaning = self._meaning
@@ -393,15 +393,15 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         return bool(self._solution.penalty > 0.0)
 
     def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
-        """Return those of coefficients and intercept; of noise alone, or NaN if not estimable."""
+        """Return standard errors of coefficients and intercept; NaN if not estimable."""
         found = self._errors_of(sparse.eye_array(self.n_features_in_ + 1), of_noise)
         left_out = np.setdiff1d(np.arange(self.n_features_in_), self._kept)
         found[[*left_out, *([] if self.second_moments_.constant > 0.0 else [-1])]] = np.nan
         return found
 
     def _errors_of(self, functions: Any, of_noise: bool = False) -> np.ndarray:
-        """Return standard errors of linear functions of coefficients and intercept, one a row."""
-        if self._back is None:  # the fit is of an earlier version
+        """Return the standard error of each row's linear function of coefficients and intercept."""
+        if self._back is None:  # fitted by an earlier version
             self._set_solution(self._solution.penalty, self._kept)
         solution = self._solution
         if not (solution.estimable or of_noise):
@@ -411,7 +411,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         return np.sqrt(weights.multiply(weights @ square).sum(axis=1).clip(0.0))
 
     def _why_not_estimable(self) -> str:
-        """Say why there are no intervals, and what would change it; empty if there are some."""
+        """Return why there are no intervals, and remedies; empty if there are some."""
         if self._solution.estimable:
             return ""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])

@@ -1,6 +1,6 @@
-"""What private models predict, from which loss, and scikit-learn's twins of them.
+"""Predictions and losses of private models, and their scikit-learn twins.
 
-A twin predicts what the private model predicts, and holds nothing but what it has released.
+A twin makes the same predictions and contains only released values.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from skdp.tables.places import row_by_row
 
 
 class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
-    """Labels of classifiers; comes before their base."""
+    """Labels and predictions of classifiers; comes before their base."""
 
     classes: Any = parameter(
         "array-like or None",
-        "Public label set. None reads it from `y`, which the statement then says.",
+        "Public label set. None reads it from `y`; the privacy statement then reports this.",
         default=None,
     )
     classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels.")
@@ -49,26 +49,26 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
     def privacy_plan(
         self, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
     ) -> PrivacySpent:
-        """Return what `fit` would spend on a table of a given public shape.
+        """Return the privacy cost of `fit` on a table of a given public shape.
 
-        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
-        and on public numbers alone.
+        Nothing is charged and no data are needed: the noise of a fit depends only on the
+        parameters and on public numbers.
 
         Parameters
         ----------
         n_samples : int
             Number of rows, or of ids with `groups`.
         n_features : int
-            Number of columns that the classifier will see.
+            Number of columns.
         n_classes : int, default=2
-            Number of labels; ignored where `classes` lists them.
+            Number of labels; ignored if `classes` is given.
         groups : bool, default=False
-            Whether `fit` will be given ``groups=``.
+            Whether `fit` will receive ``groups=``.
 
         Returns
         -------
         PrivacySpent
-            The record that `privacy_spent_` would be.
+            The record that the fit would store in `privacy_spent_`.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; for two classes, of ``classes_[1]``.
+            Scores; with two classes, those of ``classes_[1]``.
         """
         return self._scores(X)
 
@@ -134,7 +134,7 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
 
     def _about_targets(self) -> str:
         if self.classes is None:
-            return "the label set was read from y and is taken to be public"
+            return "the label set was read from y and is assumed to be public"
         return "the label set classes= is public"
 
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
@@ -143,7 +143,7 @@ class PrivateClassifierMixin(WarnsOfScores, ClassifierMixin, PrivateModel):
 
 
 class LogisticMixin(PrivateClassifierMixin):
-    """Classifiers whose loss is a log-likelihood, and their probabilities."""
+    """Classifiers with a log-likelihood as loss, and their probabilities."""
 
     @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -163,7 +163,7 @@ class LogisticMixin(PrivateClassifierMixin):
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the class probabilities, exact where these underflow.
+        """Return the logarithms of the class probabilities, accurate if these underflow.
 
         Parameters
         ----------
@@ -191,13 +191,13 @@ class LogisticMixin(PrivateClassifierMixin):
 
 
 class SmoothedHingeMixin(PrivateClassifierMixin):
-    """The smoothed hinge loss of the private support vector classifiers, or a given one."""
+    """Private support vector classifiers with the smoothed hinge loss, or a custom one."""
 
     loss: HingeLoss | MarginLoss = parameter(
         '"hinge" or object',
-        """Loss of the margin: ``"hinge"`` is smoothed over `half_width`. An object of a class of
-        `skdp.losses`, such as ``LogisticLoss()``, or of one of your own takes its place, if it
-        has what the theorem needs; see ``docs/developing.md``.""",
+        """Loss of the margin. ``"hinge"`` is smoothed over `half_width`. Or an object of a class
+        of `skdp.losses`, such as ``LogisticLoss()``, or of a custom class that satisfies the
+        conditions of the theorem; see ``docs/developing.md``.""",
         default="hinge",
     )
     half_width: float = parameter(
@@ -216,19 +216,19 @@ class SmoothedHingeMixin(PrivateClassifierMixin):
 
 
 class GivenNoiseMixin(PrivateFit):
-    """Noise that is calibrated to (epsilon, delta), or the user's, below epsilon as a ceiling."""
+    """Noise that is calibrated to (epsilon, delta), or given, with epsilon as an upper limit."""
 
     epsilon: float | None = parameter(  # type: ignore[assignment]
         "float or None",
-        """Privacy parameter of one fit, positive. With `noise_multiplier` given it is a ceiling:
-        a fit that would spend more is refused before rows are used; None sets no ceiling.""",
+        """Privacy parameter of one fit, positive. With `noise_multiplier` it is an upper limit: a
+        fit that would exceed it is refused before any row is used. None sets no limit.""",
         default=1.0,
         kw_only=False,
     )
     noise_multiplier: float | None = parameter(
         "float or None",
-        """Standard deviation of the noise over `max_grad_norm`. None calibrates it to (epsilon,
-        delta).""",
+        """Standard deviation of the noise, divided by `max_grad_norm`. None calibrates it to
+        (epsilon, delta).""",
         default=None,
     )
 
@@ -246,30 +246,30 @@ class GivenNoiseMixin(PrivateFit):
         )
         if self.epsilon is None and self.noise_multiplier is None:
             raise ValueError(
-                "epsilon=None needs noise_multiplier=: one of the two must fix the noise."
+                "epsilon=None requires noise_multiplier: one of the two must be given."
             )
 
     def _claim(self, epsilon: float) -> float:
-        """Return the epsilon to report: that of given noise, or the target of calibrated noise."""
+        """Return the epsilon to report: of the given noise, or the target of the calibration."""
         if self.noise_multiplier is None:
             return epsilon if self.epsilon is None else float(self.epsilon)
         if math.isinf(epsilon):
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier:g} gives no finite epsilon at "
-                f"delta={self.delta:g}: raise it."
+                f"delta={self.delta:g}. Use a larger one."
             )
         if self.epsilon is not None and epsilon > self.epsilon:
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier:g} would spend epsilon={epsilon:.6g} at "
-                f"delta={self.delta:g}, more than epsilon={self.epsilon:g} allows. Raise the "
-                "noise multiplier or the ceiling, or set epsilon=None for no ceiling."
+                f"delta={self.delta:g}, which exceeds epsilon={self.epsilon:g}. Use a larger "
+                "noise_multiplier or epsilon, or set epsilon=None for no limit."
             )
         return epsilon
 
 
 def linear_twin(model: Any) -> Any:
     """Return a logistic regression with softmax, or a support vector classifier."""
-    # Of the support vector classifiers this is the one that converters know well.
+    # Converters support SGDClassifier best among the support vector classifiers.
     empty = LogisticRegression() if responds(model, "predict_proba") else SGDClassifier("hinge")
     twin = _with_weights(empty, model, model.coef_, model.intercept_)
     twin.classes_ = model.classes_
@@ -277,7 +277,7 @@ def linear_twin(model: Any) -> Any:
 
 
 def regressor_twin(model: Any) -> Pipeline:
-    """Return a linear regression whose numbers are clipped; such steps suit converters alone."""
+    """Return a linear regression with clipped predictions; its steps suit only converters."""
     line = _with_weights(LinearRegression(), model, model.coef_, model.intercept_)
     clipper = MinMaxScaler(feature_range=model._fitted_bounds, clip=True)
     clipper.scale_, clipper.min_, clipper.n_features_in_ = np.ones(1), np.zeros(1), 1
@@ -285,7 +285,7 @@ def regressor_twin(model: Any) -> Pipeline:
 
 
 def one_vs_rest_twin(model: Any) -> OneVsRestClassifier:
-    """Return logistic regressions for each class, whose probabilities are made to sum to one."""
+    """Return one logistic regression per class, with normalised probabilities."""
     twin = OneVsRestClassifier(LogisticRegression())
     twin.classes_ = model.classes_
     twin.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)

@@ -1,4 +1,4 @@
-"""Classifiers with hidden layers: their parameters, the network to train, and what they publish."""
+"""Classifiers with hidden layers: parameters, network and published attributes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from skdp.models import Model, NetworkModel, network_scores
 from skdp.models.network import public_start
 from skdp.plans.defaults import PublicNumbers
 
-# Of all layers together: a vector of doubles takes 800 MB, and training holds several.
+# All layers together: a vector of doubles takes 800 MB, and training needs several.
 _MOST_WEIGHTS = 10**8
 _MOST_LAYERS = 100
-# Of weights to start from, and of norms, for which sums of gradients are proved.
+# Largest initial weight and norm for which sums of gradients are proved.
 _LARGEST = 1e10
 _CLIPPED_BY = {
     "per-layer": ("gradients are clipped layer by layer",),
     "normalize": ("gradients are clipped by dividing them by their norm plus 0.01",),
 }
 _ARITHMETIC = (
-    "proofs assume real numbers for noise, which is double precision; bounds hold for sums as they "
-    "are computed (docs/proofs/networks.md): on rows of double precision, and on rows of single "
-    "precision for tables in which a null row stands in the place of one that is missing"
+    "proofs assume real numbers for noise, which is double precision; bounds are proved for "
+    "computed sums (docs/proofs/networks.md): on rows of double precision, and on rows of single "
+    "precision for tables in which a null row replaces a missing one"
 )
 _OF_LINES_AND_NETWORKS = {
     *("coef_", "intercept_", "coefs_", "intercepts_", "activation_", "out_activation_"),
@@ -43,31 +43,33 @@ _OF_LINES_AND_NETWORKS = {
 
 
 def layer_sizes(given: Any) -> tuple[int, ...]:
-    """Return the sizes of the hidden layers; a number stands for one layer."""
+    """Return the sizes of the hidden layers; a number means one layer."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
     sizes = list(given) if isinstance(given, list | tuple) else [given]
     if len(sizes) > _MOST_LAYERS:
-        raise ValueError(f"hidden_layer_sizes may list {_MOST_LAYERS} layers, got {len(sizes)}.")
-    remedy = "It lists the number of units of each hidden layer, as (100, 50)."
+        raise ValueError(
+            f"hidden_layer_sizes may list at most {_MOST_LAYERS} layers, got {len(sizes)}."
+        )
+    remedy = "List the number of units of each hidden layer, such as (100, 50)."
     return tuple(
         check_integer("hidden_layer_sizes", size, at_least=1, remedy=remedy) for size in sizes
     )
 
 
 class NetworkMixin(LogisticMixin, PrivateModel):
-    """Classifiers whose scores may come from hidden layers; comes before their base."""
+    """Classifiers with optional hidden layers; comes before their base."""
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "alpha": "Of a network it is on their distance from the start.",
-        "fit_intercept": "Of a network it is whether layers have biases.",
-        "intercept_scaling": "Networks have it behind every bias, 1 by default.",
+        "alpha": "In networks, the penalty is on the distance from the initial weights.",
+        "fit_intercept": "In networks, whether layers have biases.",
+        "intercept_scaling": "In networks, the constant of every bias, 1 by default.",
     }
 
     hidden_layer_sizes: Any = parameter(
         "int or sequence of int",
-        """Number of units of each hidden layer. Empty is a linear model: networks are never
-        chosen for you, since under noise they often lose to the line; see ``docs/networks.md``.""",
+        """Number of units of each hidden layer. ``()`` is a linear model. Networks are never chosen
+        automatically, since with noise they are often less accurate; see ``docs/networks.md``.""",
         default=(),
     )
     activation: Activation = parameter(
@@ -75,14 +77,14 @@ class NetworkMixin(LogisticMixin, PrivateModel):
     )
     coefs_init: Any = parameter(
         "list of ndarray of shape (n_inputs, n_units)",
-        """Weights of a network to start from, as `coefs_` has them. They must be public: none
-        may be learned from the rows without noise. None takes orthogonal matrices, the same for
-        all tables, and zeros in the last layer.""",
+        """Initial weights of a network, in the format of `coefs_`. They must be public: never
+        learned from the rows without noise. None uses orthogonal matrices, the same for all
+        tables, and zeros in the last layer.""",
         default=None,
     )
     intercepts_init: Any = parameter(
         "list of ndarray of shape (n_units,)",
-        "Biases to start from, public as well; None takes zeros.",
+        "Initial biases, public as well; None uses zeros.",
         default=None,
     )
     coefs_: list[np.ndarray] = released(
@@ -107,19 +109,18 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         check_choice("activation", self.activation, ("relu", "tanh", "identity"))
         check_choice("clipping", self.clipping, ("flat", "per-layer", "normalize"))
         if self.intercepts_init is not None and not self.fit_intercept:
-            raise ValueError("fit_intercept=False has no use for intercepts_init: leave it out.")
+            raise ValueError("intercepts_init cannot be given with fit_intercept=False.")
         plain = self.clipping == "flat" and self.coefs_init is None and self.intercepts_init is None
         if not (plain or layer_sizes(self.hidden_layer_sizes)):
             raise ValueError(
-                "clipping, coefs_init and intercepts_init are for networks; without hidden layers "
-                "there is one layer to clip, and weights start at zero: leave them out, or give "
-                "hidden_layer_sizes=."
+                "clipping, coefs_init and intercepts_init are supported only for networks. Remove "
+                "them, or set hidden_layer_sizes=."
             )
 
     def _check_length(
         self, name: str, least: float, most: float, remedy: str, allowed: tuple[Any, ...] = ()
     ) -> None:
-        """Check a positive parameter; of a network it is in the network's own units."""
+        """Check a positive parameter; for a network, in the network's units."""
         if not layer_sizes(self.hidden_layer_sizes):
             super()._check_length(name, least, most, remedy, allowed)
         else:
@@ -149,12 +150,12 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         if model.n_weights > _MOST_WEIGHTS:
             raise ValueError(
                 f"hidden_layer_sizes={self.hidden_layer_sizes!r} makes {model.n_weights:.3g} "
-                f"weights, more than {_MOST_WEIGHTS:.0e}: take smaller layers."
+                f"weights, more than the maximum of {_MOST_WEIGHTS:.0e}. Use smaller layers."
             )
         return replace(model, given_start=self._given_start(model))
 
     def _given_start(self, model: NetworkModel) -> list[np.ndarray] | None:
-        """Return the user's public weights as the matrices of a model; None if there are none."""
+        """Return the given initial weights as matrices of a model; None without any."""
         if self.coefs_init is None and self.intercepts_init is None:
             return None
         if self.coefs_init is None:
@@ -171,8 +172,8 @@ class NetworkMixin(LogisticMixin, PrivateModel):
                 matrix[:, -1] = intercept / model.bias_value
         if any(np.max(np.abs(matrix)) > _LARGEST for matrix in matrices):
             raise ValueError(
-                f"coefs_init and intercepts_init must be at most {_LARGEST:g} where rows have norm "
-                "4 and biases the value intercept_scaling."
+                f"coefs_init and intercepts_init must be at most {_LARGEST:g} for rows of norm 4 "
+                "and biases with the constant intercept_scaling."
             )
         return matrices
 
@@ -183,9 +184,9 @@ class NetworkMixin(LogisticMixin, PrivateModel):
     def _account(self, plan: Any) -> PrivacySpent:
         if "network" in plan.model.facts and not 1.0 / _LARGEST <= plan.clip <= _LARGEST:
             raise ValueError(
-                f"Gradients can be clipped to norms from {1.0 / _LARGEST:g} to {_LARGEST:g}, and "
-                f"one of {plan.clip:g} follows from these parameters: change max_grad_norm, "
-                "radius or noise_multiplier."
+                f"The clipping norm must be in [{1.0 / _LARGEST:g}, {_LARGEST:g}], got "
+                f"{plan.clip:g} from these parameters. Change max_grad_norm, radius or "
+                "noise_multiplier."
             )
         return super()._account(plan)  # type: ignore[safe-super]
 
@@ -193,12 +194,12 @@ class NetworkMixin(LogisticMixin, PrivateModel):
         if "network" in plan.model.facts:
             about += _CLIPPED_BY.get(plan.model.clipping, ())
         if self.coefs_init is not None or self.intercepts_init is not None:
-            about += ("coefs_init= and intercepts_init=, from which training starts, are public",)
+            about += ("the initial weights coefs_init= and intercepts_init= are public",)
         spent = super()._record(plan, *about)
         return replace(spent, arithmetic=_ARITHMETIC) if "network" in plan.model.facts else spent
 
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
-        for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # of a fit with other layers
+        for name in vars(self).keys() & _OF_LINES_AND_NETWORKS:  # from a fit with other layers
             delattr(self, name)
         super()._publish(plan, records, released, spent)
         model = plan.model
@@ -221,24 +222,24 @@ class NetworkMixin(LogisticMixin, PrivateModel):
             [each.astype(kind, copy=False) for each in weights]
             for weights in (self.coefs_, self.intercepts_)
         )
-        # Probabilities near 1 take more digits than single precision has.
+        # Probabilities near 1 need more digits than single precision has.
         return network_scores(X, coefs, intercepts, self.activation_).astype(np.float64, copy=False)
 
 
 def _read_start(name: str, given: Any, shapes: list[Any]) -> list[np.ndarray]:
-    """Return public weights as arrays of double precision, of the shapes of the layers."""
+    """Return initial weights in double precision, with the shapes of the layers."""
     try:
         if not isinstance(given, list | tuple):
             raise TypeError
         arrays = [np.asarray(each, dtype=np.float64) for each in given]
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a list of arrays of numbers, one a layer.") from None
+        raise TypeError(f"{name} must be a list of arrays of numbers, one per layer.") from None
     found = [array.shape for array in arrays]
     if found != shapes:
         raise ValueError(
-            f"{name} must be a list of arrays of the shapes {shapes}, from the first layer to the "
-            f"output, as coefs_ and intercepts_ of such a fit; got {found}."
+            f"{name} must be a list of arrays of shapes {shapes}, from the first layer to the "
+            f"output, in the format of coefs_ and intercepts_; got {found}."
         )
     if not all(np.isfinite(array).all() for array in arrays):
-        raise ValueError(f"{name} must be finite numbers; it holds NaN or infinity.")
+        raise ValueError(f"{name} must be finite; it contains NaN or infinity.")
     return arrays

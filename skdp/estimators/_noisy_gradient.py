@@ -1,4 +1,4 @@
-"""What the estimators that train by noisy gradients share."""
+"""The base of the estimators that train by noisy gradients."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from skdp.plans.noisy_gradient import Execution, GradientPerturbationChoices, No
 
 _SAMPLING_TEXT = {
     "full": "every step reads all rows",
-    "poisson": "each step draws each {record} independently (Poisson sampling)",
-    "allocation": "in each epoch each {record} is independently put into one random lot",
-    "uniform": "each step draws a uniform subset of fixed size without replacement",
+    "poisson": "each step includes each {record} independently (Poisson sampling)",
+    "allocation": "each epoch assigns each {record} independently to one random batch",
+    "uniform": "each step uses a uniform random subset of fixed size, without replacement",
 }
 
 _THEOREM = {
@@ -52,13 +52,15 @@ class NoisyGradientModel(PrivateModel):
 
     batch_size: int | Auto = parameter(
         'int or "auto"',
-        """Expected lot size, at most n; the sample rate is ``batch_size / n``. n means that
-        every step reads all rows.""",
+        """Expected number of records per step, at most n; the sampling rate is ``batch_size /
+        n``. With n, every step reads all rows.""",
         default="auto",
     )
-    max_iter: int | Auto = parameter('int or "auto"', "Number of steps (lots).", default="auto")
+    max_iter: int | Auto = parameter('int or "auto"', "Number of steps (batches).", default="auto")
     learning_rate_init: float | None = parameter(
-        "float or None", "Step size on the mean loss; None follows the noise level.", default=None
+        "float or None",
+        "Step size on the mean loss; None derives it from the noise level.",
+        default=None,
     )
     n_iter_: int = released("int", "Number of steps, from public numbers.")
 
@@ -87,12 +89,12 @@ class NoisyGradientModel(PrivateModel):
     def _check_batch_size(self, n_rows: int) -> None:
         if self.batch_size != "auto" and self.batch_size > n_rows:
             raise ValueError(
-                f"batch_size={self.batch_size} is larger than the number of rows, or of ids in "
-                f"groups=, {n_rows}. Take a smaller one, or batch_size='auto'."
+                f"batch_size must be at most the number of rows, or of ids in groups=, which is "
+                f"{n_rows}; got {self.batch_size}. Use a smaller one, or batch_size='auto'."
             )
 
     def _set_execution(self, plan: NoisyGradientPlan) -> NoisyGradientPlan:
-        """Return the plan to be run as the user wants, which changes nothing else."""
+        """Return the plan with the user's limit on memory, and no other change."""
         return replace(plan, execution=Execution(self.physical_batch_size))
 
     def _account(self, plan: NoisyGradientPlan) -> PrivacySpent:
@@ -103,14 +105,14 @@ class NoisyGradientModel(PrivateModel):
             plan,
             self._claim(epsilon),
             plan.accountant,
-            f"noisy gradients: {plan.steps} steps, expected lot {plan.lots.size:g}, noise "
+            f"noisy gradients: {plan.steps} steps, expected batch size {plan.lots.size:g}, noise "
             f"multiplier {plan.noise_multiplier:.6g} on sums whose records contribute norm "
             f"at most {plan.bound.norm:.6g}; "
             f"{_LAST_ITERATE_THEOREM if plan.last_iterate_only else theorem}",
             _SAMPLING_TEXT[plan.lots.sampling].format(
                 record="unit" if plan.model.by_unit else "row"
             ),
-            "sums are divided by the public expected lot size",
+            "sums are divided by the public expected batch size",
             *self._what_is_paid_for(plan),
             plan.bound.reason,
         )
@@ -130,7 +132,7 @@ class NoisyGradientModel(PrivateModel):
         )
 
     def _claim(self, epsilon: float) -> float:
-        """Return the epsilon to report: the target that noise is certified for, if there is one."""
+        """Return the epsilon to report: the target of the calibration, if there is one."""
         return epsilon if self.epsilon is None else float(self.epsilon)
 
     def _public_steps(self, plan: NoisyGradientPlan) -> int:
@@ -142,59 +144,64 @@ class NoisyGradientModel(PrivateModel):
 
 
 class DescentModel(PenalizedModel, NoisyGradientModel):
-    """A model whose iterates may be averaged."""
+    """A model with optional averaging of iterates."""
 
     average: bool | float | Literal["ema"] = parameter(
         'bool, float or "ema"',
-        """Share of the last iterates that are averaged; True takes a default share, False
-        releases the last iterate, and ``"ema"`` averages all, with weights that decay as fast as
-        the default share is short. Averaging is free: all iterates are paid for.""",
+        """Share of the last iterates that are averaged. True uses a default share, and False
+        releases the last iterate. ``"ema"`` averages all iterates with exponentially decaying
+        weights, which decay at a rate that corresponds to the default share. Averaging is free,
+        since the privacy cost covers all iterates.""",
         default=True,
     )
     physical_batch_size: int | None = parameter(
         "int or None",
-        "At most so many rows, or 288, are handled at once; it bounds memory, not the lots.",
+        """Maximum number of rows processed at once (at least 288). Limits memory; changes neither
+        the sampling nor the privacy cost. None sets no limit.""",
         default=None,
     )
 
 
 class GrpuaModel(DescentModel):
-    """Gradient perturbation with public gradient bounds."""
+    """Gradient perturbation with public bounds on gradients."""
 
     batch_size: int | Auto = parameter(
         'int or "auto"',
-        """Expected lot size, at most n. 1 is the paper's; ``"auto"`` takes all rows unless there
-        are very many, since noise per step matters more than the number of steps.""",
+        """Expected number of records per step, at most n. The paper uses 1. ``"auto"`` uses all
+        rows unless there are very many, since the noise per step matters more than the number of
+        steps.""",
         default="auto",
     )
     max_iter: int | Auto = parameter(
-        'int or "auto"', "Number of steps; the paper's is n squared.", default="auto"
+        'int or "auto"', "Number of steps; the paper uses n squared.", default="auto"
     )
     radius: float | None = parameter(
         "float or None",
-        """Radius of the ball that weights are projected onto after each step. None projects for
-        ``learning_rate="convex"`` only, onto a ball as large as the noise lets weights reach.""",
+        """Radius of the ball onto which weights are projected after each step. None projects only
+        with ``learning_rate="convex"``, onto a ball as large as weights can become under the
+        noise.""",
         default=None,
     )
     sampling: Sampling = parameter(
         '{"poisson", "uniform"}',
-        """How lots smaller than n are drawn: each row independently, or a uniform subset of
-        fixed size without replacement (the paper's).""",
+        """Sampling of batches smaller than n: each record independently (``"poisson"``), or a
+        uniform random subset of fixed size without replacement (``"uniform"``, as in the paper;
+        requires ``adjacency="replace-one"``).""",
         default="poisson",
     )
     calibration: NoiseCalibration = parameter(
         '{"pld", "composition", "hidden-state"}',
-        """How the noise is found. ``"pld"``: numerical composition of privacy-loss
-        distributions, which pays for every iterate. ``"composition"``: the paper's route, the
-        analytic Gaussian mechanism in each step with amplification by subsampling and advanced
-        composition; it takes several times the noise, and the report shows the smaller epsilon
-        that this noise really costs. ``"hidden-state"`` pays for the last iterate alone, so that
-        noise stops growing with the number of steps; see Notes.""",
+        """Calibration of the noise. ``"pld"`` composes privacy-loss distributions numerically and
+        covers every iterate. ``"composition"`` follows the paper: the analytic Gaussian mechanism
+        in each step, amplification by subsampling, and advanced composition. It needs several
+        times the noise; `privacy_spent_` reports the smaller epsilon that this noise gives.
+        ``"hidden-state"`` covers only the last iterate, and its noise stops growing with the
+        number of steps; see Notes.""",
         default="pld",
     )
 
     learning_rate = cast(Any, "constant")
-    max_grad_norm = cast(Any, None)  # nothing is clipped that the loss bounds
+    max_grad_norm = cast(Any, None)  # the loss bounds its gradients
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -204,8 +211,8 @@ class GrpuaModel(DescentModel):
         check_real("radius", self.radius, above=0.0, allowed=(None,))
         if self.sampling == "uniform" and self._relation != "replace-one":
             raise ValueError(
-                "sampling='uniform' draws lots of fixed size, which add-remove neighbours cannot "
-                "both do: use adjacency='replace-one' or sampling='poisson'."
+                "sampling='uniform' uses batches of fixed size, which is not supported under "
+                "adjacency='add-remove'. Use adjacency='replace-one' or sampling='poisson'."
             )
 
     def _clipping_norm(self, model: Model, numbers: PublicNumbers) -> float | None:
@@ -233,19 +240,20 @@ class GrpuaLinearModel(UnitWeightingMixin, GrpuaModel):
 
     learning_rate: StepRule = parameter(
         '{"constant", "strongly-convex", "convex"}',
-        """Step sizes: `learning_rate_init` with heavy-ball momentum 0.9; ``1 / (alpha t)``, at
-        most the inverse smoothness; or ``R / sqrt(t G^2)`` with projection onto the ball of
-        radius R and G^2 a bound on the second moment of a noisy gradient.""",
+        """Step sizes. ``"constant"``: `learning_rate_init`, with heavy-ball momentum 0.9.
+        ``"strongly-convex"``: ``1 / (alpha t)``, at most the inverse smoothness. ``"convex"``:
+        ``R / sqrt(t G^2)`` with projection onto the ball of radius R, where G^2 bounds the second
+        moment of a noisy gradient.""",
         default="constant",
     )
     learning_rate_init: float | None = parameter(
         "float or None",
-        "Constant step on the mean loss; None follows the noise level.",
+        "Constant step size on the mean loss; None derives it from the noise level.",
         default=None,
     )
     average: bool | float = parameter(
         "bool or float",
-        """Share of the last iterates that are averaged; True takes a default share, False
+        """Share of the last iterates that are averaged. True uses a default share, and False
         releases the last iterate.""",
         default=True,
     )

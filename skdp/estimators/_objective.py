@@ -28,14 +28,14 @@ from skdp.plans.objective_perturbation import ObjectivePerturbationPlan, pure_ob
 
 
 class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
-    """Objective perturbation with approximate minima."""
+    """Objective perturbation with approximate minimisers."""
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "delta": "0 takes norm-exponential noise instead of Gaussian noise, which is more in many "
+        "delta": "0 uses norm-exponential instead of Gaussian noise, which is larger in many "
         "dimensions: see ``docs/pure.md``.",
-        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
-        "alpha": '``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`. It must'
-        " not be too small for epsilon; the error says how small it may be.",
+        "adjacency": "A removed row contributes zero; sums are still divided by the public n.",
+        "alpha": '``"auto"`` derives it from n, epsilon, delta, adjacency and `data_norm`. It '
+        "has a lower limit, which depends on epsilon; the error reports it.",
     }
 
     solver: SmoothSolver = parameter(
@@ -45,31 +45,31 @@ class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
     )
     max_iter: int = parameter(
         "int",
-        "Limit on the fast phase, after which a slower method with a guarantee takes over.",
+        "Limit on the fast phase; a slower method with guaranteed convergence then continues.",
         default=100,
     )
     numerics: Numerics = parameter(
         '{"float", "discrete"}',
-        """``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, drawn
-        exactly; the guarantee then does not take doubles for real numbers. See
-        ``docs/security.md``. Not with delta=0.""",
+        """Arithmetic of the noise. ``"discrete"`` rounds the weights to a grid and adds discrete
+        Gaussian noise, drawn exactly; the guarantee then does not treat doubles as real numbers.
+        See ``docs/security.md``. Not supported with ``delta=0``.""",
         default="float",
     )
 
     _offers_pure = True
 
-    max_grad_norm = cast(Any, None)  # what a loss cuts itself is not clipped
+    max_grad_norm = cast(Any, None)  # the loss limits its gradients
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        remedy = "No gradient is longer than a row: a fraction of data_norm is usual."
+        remedy = "No gradient is longer than a row; a fraction of data_norm is usual."
         self._check_length("max_grad_norm", 1e-6, 1e50, remedy, allowed=(None,))
         check_choice("solver", self.solver, ("newton", "lbfgs"))
         check_choice("numerics", self.numerics, ("float", "discrete"))
         check_integer("max_iter", self.max_iter, at_least=1)
 
     def _make_model(self, numbers: PublicNumbers) -> LinearModel:
-        """Return the model with clipped losses, one problem per class if there are several."""
+        """Return the model with clipped losses, one problem per class for several classes."""
         model = super()._make_model(numbers)
         loss = self._part_loss()
         model = replace(model, loss=_one_vs_rest(loss, model.n_outputs))
@@ -82,7 +82,7 @@ class ObjectiveModel(UnitWeightingMixin, PenalizedModel):
         """Return the largest gradient of a record in scaled units, or None for no clipping."""
         if self.max_grad_norm == "auto":
             part = model.part_loss.unweighted
-            if not (part.convex and part.slope_sign == -1):  # whose slopes are not cut
+            if not (part.convex and part.slope_sign == -1):  # such slopes are not clipped
                 return None
             return default_objective_clip(model, numbers)
         return self._choose("max_grad_norm", model.units.feature)
@@ -141,9 +141,9 @@ class ObjectivePerturbationLogisticRegression(
     r"""Logistic regression with objective perturbation.
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus a
-    random linear function of the coefficients, and releases the minimiser with a little more noise.
-    The noise is large only in directions in which the rows say little, and there is nothing to
-    tune; ``docs/choosing.md`` compares the private classifiers.
+    random linear function of the coefficients. Releases the minimiser with a little more noise. The
+    noise is large only in directions in which the rows carry little information. The defaults
+    need no tuning; ``docs/choosing.md`` compares the private classifiers.
 
     See Also
     --------
@@ -152,16 +152,16 @@ class ObjectivePerturbationLogisticRegression(
 
     Notes
     -----
-    More than two classes are fitted one against the rest, with independent noise, and accounted
-    for together; the theorem does not cover the softmax loss. Their probabilities are those of the
-    binary problems, normalised. With clipped gradients, probabilities lean towards one half unless
-    `calibrate` sets them right.
+    More than two classes are fitted one-vs-rest with independent noise, and the charge covers all
+    of them: the theorem does not cover the softmax loss. Their probabilities are the normalised
+    probabilities of the binary problems. Clipped gradients bias probabilities towards one half
+    unless `calibrate` corrects this.
 
     References
     ----------
     Chaudhuri, Monteleoni & Sarwate (2011), "Differentially Private Empirical Risk Minimization".
-    Kifer, Smith & Thakurta (2012). Iyengar et al. (2019) for approximate minima. Redberg, Koskela
-    & Wang (2023) for the privacy profile, which is smaller here. Proofs: :ref:`Theorems 2 to 6 of
+    Kifer, Smith & Thakurta (2012). Iyengar et al. (2019), for approximate minima. Redberg, Koskela
+    & Wang (2023), for the privacy profile, which is smaller here. Proofs: :ref:`Theorems 2 to 6 of
     objective perturbation <objective-perturbation-2>`.
 
     Examples
@@ -177,10 +177,10 @@ class ObjectivePerturbationLogisticRegression(
 
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
-        """Norm C to which each record's gradient is clipped, in units of the loss per weight:
-        the log-loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It
-        bounds what one record can do, and so the noise. ``"auto"`` takes a share of `data_norm`
-        that grows with the number of rows and epsilon; None fits the log-loss as it is.""",
+        """Clipping norm C of each record's gradient, in units of the loss per weight. The log-loss
+        of a row x continues as a straight line where its slope exceeds ``C/|x|``. This bounds the
+        influence of one record, and so the noise. ``"auto"`` uses a share of `data_norm` that grows
+        with the number of rows and epsilon; None does not clip the log-loss.""",
         default="auto",
     )
 
@@ -197,9 +197,9 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
     r"""Linear support vector classifier with objective perturbation.
 
     Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` plus
-    a random linear function of the coefficients, where H is the hinge loss with its kink smoothed
-    over ``1 +- half_width``, and releases the minimiser with a little more noise. More than two
-    classes are fitted one against the rest and accounted for together.
+    a random linear function of the coefficients. Releases the minimiser with a little more noise. H
+    is the hinge loss with its kink smoothed over ``1 +- half_width``. More than two
+    classes are fitted one-vs-rest, and the fit is charged for all of them.
 
     References
     ----------
@@ -216,14 +216,14 @@ class ObjectivePerturbationSVC(ClassWeightMixin, SmoothedHingeMixin, ObjectiveMo
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "half_width": "A wider kink needs less penalty.",
+        "half_width": "A wider kink needs a smaller penalty.",
     }
 
     max_grad_norm: float | Auto | None = parameter(
         'float, "auto" or None',
-        """Norm C to which each record's gradient is clipped, in units of the loss per weight: the
-        loss of a row x goes on as a straight line where its slope exceeds ``C/|x|``. It bounds
-        what one record can do, and so the noise. ``"auto"`` does not clip: the hinge is a clipped
-        loss already.""",
+        """Clipping norm C of each record's gradient, in units of the loss per weight. The loss of a
+        row x continues as a straight line where its slope exceeds ``C/|x|``. This bounds the
+        influence of one record, and so the noise. ``"auto"`` does not clip, since the hinge loss
+        is clipped already; None does not clip either.""",
         default="auto",
     )

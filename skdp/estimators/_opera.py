@@ -22,38 +22,39 @@ from skdp.plans.output_perturbation import OutputPerturbationPlan
 
 
 class OperaModel(UnitWeightingMixin, PenalizedModel):
-    """Output perturbation with the analytic Gaussian mechanism, or without a delta."""
+    """Output perturbation with Gaussian noise, or with norm-exponential noise for delta=0."""
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "delta": "0 takes norm-exponential noise instead of Gaussian noise, which is more in many "
+        "delta": "0 uses norm-exponential instead of Gaussian noise, which is larger in many "
         "dimensions: see ``docs/pure.md``.",
-        "adjacency": "What is removed contributes nothing, while the public n stays the divisor.",
-        "alpha": '``"auto"`` chooses it from n, epsilon, delta, adjacency and `data_norm`. 0 needs'
-        ' ``solver="gd"``.',
+        "adjacency": "A removed row contributes zero; sums are still divided by the public n.",
+        "alpha": '``"auto"`` derives it from n, epsilon, delta, adjacency and `data_norm`. 0 '
+        'requires ``solver="gd"``.',
     }
 
     solver: Solver = parameter(
         '{"newton", "lbfgs", "gd"}',
-        """``"newton"`` and ``"lbfgs"`` solve to a fixed gradient tolerance on every data set;
-        ``"gd"`` is the paper's `max_iter` steps of gradient descent from zero.""",
+        """Minimiser. ``"newton"`` and ``"lbfgs"`` solve to the same fixed gradient tolerance on
+        every data set; ``"gd"`` runs `max_iter` steps of gradient descent from zero, as in the
+        paper.""",
         default="newton",
     )
     max_iter: int = parameter(
         "int",
-        """Number of steps of ``"gd"``; for the others a limit on the fast phase, after which a
-        slower method with a guarantee takes over.""",
+        """Number of steps of ``"gd"``. For the other solvers, a limit on the fast phase; a slower
+        method with guaranteed convergence then continues.""",
         default=100,
     )
     learning_rate_init: float | None = parameter(
         "float or None",
-        'Step of ``"gd"`` on the mean loss; None takes the inverse smoothness.',
+        'Step size of ``"gd"`` on the mean loss; None uses the inverse smoothness.',
         default=None,
     )
     numerics: Numerics = parameter(
         '{"float", "discrete"}',
-        """``"discrete"`` rounds the weights to a grid and adds discrete Gaussian noise, with
-        delta=0 discrete Laplace noise, drawn exactly; the guarantee then does not take doubles
-        for real numbers. See ``docs/security.md``.""",
+        """Arithmetic of the noise. ``"discrete"`` rounds the weights to a grid and adds discrete
+        Gaussian noise (discrete Laplace noise for ``delta=0``), drawn exactly; the guarantee then
+        does not treat doubles as real numbers. See ``docs/security.md``.""",
         default="float",
     )
 
@@ -110,8 +111,8 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
     r"""Logistic regression with output perturbation (OPERA).
 
     Minimises ``mean(log-loss) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` and
-    adds one vector of Gaussian noise to all coefficients and intercepts together. More than two
-    classes are fitted by softmax regression and released as one vector.
+    adds one vector of Gaussian noise to all coefficients and intercepts together. With more than
+    two classes, the model is a softmax regression, released as one vector.
 
     See Also
     --------
@@ -120,10 +121,10 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
 
     Notes
     -----
-    Under replace-one the sensitivity is ``(G + 2 n tau) / (n alpha)`` with G the largest
-    distance of two records' gradients and tau the solver's fixed tolerance: :ref:`Theorem 1 of
-    output perturbation <output-perturbation-1>`; of the whole fit, :ref:`Theorem 8
-    <output-perturbation-8>`.
+    Under replace-one the sensitivity is ``(G + 2 n tau) / (n alpha)``. G is the largest distance
+    between the gradients of two records, and tau the solver's fixed tolerance. Proofs:
+    :ref:`Theorem 1 of output perturbation <output-perturbation-1>`, and for the entire fit
+    :ref:`Theorem 8 <output-perturbation-8>`.
 
     References
     ----------
@@ -146,10 +147,10 @@ class OperaLogisticRegression(CalibratedMixin, ClassWeightMixin, LogisticMixin, 
 class OperaSVC(ClassWeightMixin, SmoothedHingeMixin, OperaModel):
     r"""Linear support vector classifier with output perturbation (OPERA).
 
-    Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)``
-    where H is the hinge loss with its kink smoothed over ``1 +- half_width``, and adds one vector
-    of Gaussian noise. More than two classes are fitted one against the rest and released as one
-    vector, whose joint sensitivity is ``sqrt(K)`` times the binary one.
+    Minimises ``mean(H(margin)) + alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` and
+    adds one vector of Gaussian noise. H is the hinge loss with its kink smoothed over
+    ``1 +- half_width``. K > 2 classes are fitted one-vs-rest and released as one vector; its joint
+    sensitivity is ``sqrt(K)`` times that of a binary problem.
 
     References
     ----------

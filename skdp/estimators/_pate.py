@@ -1,4 +1,4 @@
-"""A student of private teachers: noisy votes of many models label public rows."""
+"""PATE: noisy votes of private teachers label public rows for a student."""
 
 from __future__ import annotations
 
@@ -48,35 +48,37 @@ def _student_has_shares(model: Any) -> bool:
 
 
 class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin, BaseEstimator):
-    r"""A student trained on public rows that private teachers have labelled by noisy votes (PATE).
+    r"""Classifier trained on public rows that private teachers label by noisy votes (PATE).
 
-    Copies of `teacher` are trained on `n_teachers` disjoint parts of the private rows, and vote on
+    Copies of `teacher` are trained on `n_teachers` disjoint parts of the private rows and vote on
     rows of `X_public`. The class with the largest noisy count becomes the row's label, and the
-    student is trained on these. Labels and student are released; teachers and votes are dropped.
+    student is trained on these labels. The labels and the student are released; teachers and votes
+    are discarded.
 
     Notes
     -----
-    Row i goes to teacher ``i % n_teachers``. Replacing it changes one teacher, so one vote in every
-    query: two counts by 1 each, norm :math:`\sqrt 2`. Q queries with noise :math:`\sigma` are
-    :math:`\sqrt{2 Q} / \sigma`-GDP. A removed row would move all later ones to other teachers: with
-    `groups`, which add-remove needs, a row goes by a digest of its own id.
+    Row i is assigned to teacher ``i % n_teachers``. Replacing it changes one teacher, and so one
+    vote per query: two counts by 1 each, norm :math:`\sqrt 2`. Q queries with noise :math:`\sigma`
+    are :math:`\sqrt{2 Q} / \sigma`-GDP. Removing a row would move all later rows to other teachers.
+    Add-remove therefore requires `groups`: a digest of its id then assigns a row to a teacher.
 
-    With metadata routing, ``set_fit_request(X_public=True)`` lets a pipeline pass `X_public` on,
-    and ``Pipeline(..., transform_input=["X_public"])`` transforms it by the steps before.
+    With metadata routing, ``set_fit_request(X_public=True)`` makes a pipeline pass `X_public` to
+    `fit`, and ``Pipeline(..., transform_input=["X_public"])`` transforms it with the earlier steps.
 
-    A teacher that cannot be trained on its part votes for the first class, silently, since an error
-    would tell of rows. Mistakes are heard all the same: the fit first tries the teacher on public
-    rows with made-up labels, before anything is charged.
+    A teacher that cannot be trained on its part votes for the first class without an error, since
+    an error would reveal information about rows. To detect mistakes, the fit first tries the
+    teacher on public rows with made-up labels, before anything is charged.
 
     See Also
     --------
-    skdp.preprocessing.TableSchema.sample_public : Public rows where there are none.
+    skdp.preprocessing.TableSchema.sample_public : Synthetic public rows.
 
     References
     ----------
     Papernot et al. (2017), "Semi-supervised Knowledge Transfer for Deep Learning from Private
-    Training Data"; Papernot et al. (2018), "Scalable Private Learning with PATE", Algorithm 1, both
-    without data-dependent epsilons, no guarantees. Proofs: :ref:`Theorems 1 to 3 of PATE <pate-1>`.
+    Training Data"; Papernot et al. (2018), "Scalable Private Learning with PATE", Algorithm 1; both
+    without their data-dependent epsilons, which are not guarantees. Proofs:
+    :ref:`Theorems 1 to 3 of PATE <pate-1>`.
 
     Examples
     --------
@@ -91,21 +93,20 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "adjacency": "Add-remove needs `groups` in `fit`: one is all rows of a group then. The "
-        "noise "
-        "is the same.",
+        "adjacency": "Add-remove requires `groups` in `fit`; a record is then all rows of one id. "
+        "The noise is the same.",
     }
 
     teacher: Any = parameter(
         "scikit-learn classifier",
-        """Cloned for each part. It must be a function of its part and of its parameters
-        ``random_state``, which the fit sets.""",
+        """Classifier that is cloned and trained on each part. It must depend only on its part and
+        its ``random_state`` parameters, which the fit sets.""",
         kw_only=False,
     )
     epsilon: float | None = parameter(  # type: ignore[assignment]
         "float or None",
-        """Privacy parameter of one fit, positive. With `noise_multiplier` it is a ceiling; None:
-        none.""",
+        """Privacy parameter of one fit, positive. With `noise_multiplier` it is an upper limit: a
+        fit that would exceed it is refused before any row is used. None sets no limit.""",
         default=1.0,
     )
     delta: float = parameter(
@@ -113,59 +114,59 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
     )
     n_teachers: int = parameter(
         "int",
-        "Number of teachers. More of them hide more noise, and have fewer rows each.",
+        "Number of teachers. With more teachers, noise matters less, but each has fewer rows.",
         default=250,
     )
     n_queries: int | None = parameter(
         "int or None",
-        """Number of public rows that the teachers vote on: the first ones of `X_public`. Each is
-        paid for. None takes all rows.""",
+        """Number of public rows that the teachers vote on: the first rows of `X_public`. Each query
+        adds to the privacy cost. None uses all rows.""",
         default=None,
     )
     aggregation: Aggregation = parameter(
         '{"gaussian", "laplace", "confident-gaussian"}',
-        """Noise on the votes. ``"confident-gaussian"`` answers only queries whose largest noisy
-        count exceeds `threshold`. ``"laplace"`` is dearer.""",
+        """Noise on the votes. ``"confident-gaussian"`` answers only queries with a largest noisy
+        count above `threshold`. ``"laplace"`` needs more budget.""",
         default="gaussian",
     )
     threshold: float = parameter(
         "float",
-        'Of ``"confident-gaussian"``: share of `n_teachers` to exceed, in (0, 1].',
+        'Share of `n_teachers` that a count must exceed with ``"confident-gaussian"``, in (0, 1].',
         default=0.8,
     )
     threshold_share: float = parameter(
         "float",
-        """Of ``"confident-gaussian"``: share of the budget, in squared mu, for the tests; in (0,
+        """Share of the budget, in squared mu, for the tests of ``"confident-gaussian"``, in (0,
         1).""",
         default=0.1,
     )
     max_answers: int | None = parameter(
         "int or None",
-        """Of ``"confident-gaussian"``: how many queries are answered at most; these are paid
-        for, whether there are as many or not. None takes `n_queries`.""",
+        """Maximum number of queries answered with ``"confident-gaussian"``. The privacy cost is
+        that of this number, even if fewer are answered. None uses `n_queries`.""",
         default=None,
     )
     noise_multiplier: float | None = parameter(
         "float or None",
-        """Noise on a count over one vote: a standard deviation, of ``"laplace"`` the scale. None
-        calibrates it to (epsilon, delta).""",
+        """Noise on a count, in votes: its standard deviation, or its scale with ``"laplace"``.
+        None calibrates it to (epsilon, delta).""",
         default=None,
     )
     student: Any = parameter(
         "scikit-learn classifier or None",
-        """Trained on public rows and noisy labels, which are given to it as positions in
-        `classes_`. None takes a logistic regression on standardised features.""",
+        """Classifier that is trained on public rows and noisy labels. It receives labels as
+        positions in `classes_`. None uses a logistic regression on standardised features.""",
         default=None,
     )
     semi_supervised: bool = parameter(
         "bool",
-        """Whether the student is given all rows of `X_public`, those without a label as -1, for
-        example `sklearn.semi_supervised.SelfTrainingClassifier`, which is then the default.""",
+        """Whether the student receives all rows of `X_public`, with -1 for rows without a label.
+        The default student is then `sklearn.semi_supervised.SelfTrainingClassifier`.""",
         default=False,
     )
     classes: Any = parameter(
         "array-like or None",
-        "Public label set. None reads it from `y`, which the statement then says.",
+        "Public label set. None reads it from `y`; the privacy statement then reports this.",
         default=None,
     )
     n_jobs: int | None = parameter(
@@ -174,15 +175,17 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
     classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Label set.")
     student_: Any = released(
         "classifier",
-        """The student, which predicts positions in `classes_`; a constant if all labels are the
-        same.""",
+        """The student, which predicts positions in `classes_`. It is constant if all labels are
+        equal.""",
     )
     answered_: np.ndarray = released(
-        "ndarray of shape (n_answered,)", "Rows of `X_public` that were labelled."
+        "ndarray of shape (n_answered,)", "Positions of the labelled rows in `X_public`."
     )
-    noisy_labels_: np.ndarray = released("ndarray of shape (n_answered,)", "Their labels.")
+    noisy_labels_: np.ndarray = released(
+        "ndarray of shape (n_answered,)", "Labels of the rows in `answered_`."
+    )
     n_answered_: int = released("int", "Number of labelled rows.")
-    noise_multiplier_: float = released("float", "Noise on a count.")
+    noise_multiplier_: float = released("float", "Noise on a count, in votes.")
     n_features_in_: int = released("int", "Number of features.")
     feature_names_in_: np.ndarray = released(
         "ndarray of shape (n_features,)", "Feature names, if `X` had any."
@@ -197,43 +200,43 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
     def fit(
         self, X: Any, y: Any, X_public: Any = None, groups: Any = None, **fit_params: Any
     ) -> Self:
-        """Train teachers, label public rows by their noisy votes, and train the student.
+        """Train teachers, label public rows by noisy votes, and train the student.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Private rows. The place of a row must not depend on what rows hold.
+            Private rows. Their order must not depend on their values.
         y : array-like of shape (n_samples,)
             Labels.
         X_public : {array-like, sparse matrix} of shape (n_public, n_features)
-            Public rows, needed. No private row may have shaped or chosen them.
+            Public rows; required. They must not depend on any private row.
         groups : array-like of shape (n_samples,), default=None
-            Whole numbers or texts that say whom a row is about; None goes by position.
+            Id of each row, integers or strings. None assigns rows by position.
         **fit_params : dict
-            Must be empty. `sample_weight` is refused.
+            Must be empty; `sample_weight` is refused.
 
         Returns
         -------
         self : PATEClassifier
-            Every attribute with a trailing underscore may be published.
+            The fitted estimator. Every attribute with a trailing underscore may be published.
 
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or input, before anything is charged. Errors of the student, which
-            comes last, leave the noisy labels behind.
+            If parameters or input are invalid. Nothing is charged then. If the student raises,
+            the charge remains and the noisy labels are stored.
         BudgetExceededError
-            If the accountant cannot take the charge; the rows are not used then.
+            If the charge exceeds the remaining budget. No row is used then.
         """
         return self._fit(X, y, {"X_public": X_public, "groups": groups, **fit_params})
 
     def privacy_plan(self) -> PrivacySpent:
-        """Return what `fit` would spend, for which `n_queries` must be given; nothing is charged.
+        """Return the privacy cost of `fit`; requires `n_queries` and charges nothing.
 
         Returns
         -------
         PrivacySpent
-            The record that `privacy_spent_` would be.
+            The record that the fit would store in `privacy_spent_`.
         """
         self._check_parameters()
         return self._account(self._plan_queries(check_integer("n_queries", self.n_queries)))
@@ -266,7 +269,7 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of ``classes_``; 0 for classes that no noisy label names.
+            Probabilities in the order of ``classes_``; 0 for classes without a noisy label.
         """
         known = self._student_on(X, "predict_proba")
         shares = np.zeros((len(known), self.classes_.size))
@@ -300,9 +303,9 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         X_public = params.get("X_public")
         if X_public is None:
             raise ValueError(
-                f"{type(self).__name__}.fit needs X_public=, public rows for the teachers to vote "
-                "on. In a pipeline, enable metadata routing and request it by "
-                "set_fit_request(X_public=True). Without such rows: TableSchema.sample_public."
+                f"{type(self).__name__}.fit requires X_public=, public rows for the teachers. "
+                "In a pipeline, enable metadata routing and call set_fit_request(X_public=True). "
+                "TableSchema.sample_public makes public rows from a schema."
             )
         assumptions = taken_for_granted(X, y, *params.values())
         X, y, groups = in_memory(X, y, params.get("groups"))
@@ -310,11 +313,11 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         try:
             X_public = self._validate(X_public)
         except ValueError as error:
-            raise ValueError(f"X_public is to be a table like X. {error}") from None
+            raise ValueError(f"X_public must have the same format as X. {error}") from None
         if self.n_queries is not None and self.n_queries > X_public.shape[0]:
             raise ValueError(
-                f"n_queries={self.n_queries}, but X_public has {X_public.shape[0]} rows: give "
-                "more, or n_queries=None to ask about all of them."
+                f"n_queries must be at most the number of rows of X_public, {X_public.shape[0]}, "
+                f"got {self.n_queries}. Pass more rows, or n_queries=None to use all of them."
             )
         labels, codes = encode_labels(y, self.classes)
         units = None if groups is None else units_of(groups, X.shape[0])
@@ -378,7 +381,7 @@ class PATEClassifier(WarnsOfScores, GivenNoiseMixin, PrivateFit, ClassifierMixin
         self.answered_ = np.flatnonzero(codes != UNANSWERED)
         self.n_answered_ = self.answered_.size
         self.noisy_labels_, self.privacy_spent_ = school.labels[codes[self.answered_]], spent
-        self.__dict__.pop("student_", None)  # of an earlier fit
+        self.__dict__.pop("student_", None)  # from an earlier fit
         kind = self.student, self.semi_supervised
         self.student_ = train_student(*kind, school.X_public, codes, seed)
 

@@ -34,12 +34,12 @@ _WIDTH = 0.25
 
 
 class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
-    """Targets of regressors; comes before their base."""
+    """Targets and predictions of regressors; comes before their base."""
 
     target_bounds: Sequence[float] | None = parameter(
         "tuple of float",
-        """Public bounds (low, high) of the target, which must be given. Targets beyond them are
-        clipped, and so are predictions.""",
+        """Public bounds (low, high) of the target; required. Targets and predictions outside them
+        are clipped.""",
         default=None,
     )
     coef_: np.ndarray = released("ndarray of shape (n_features,)", "Private coefficients.")
@@ -48,24 +48,24 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
     _fitted_bounds: tuple[float, float] = released()
 
     def privacy_plan(self, n_samples: int, n_features: int, groups: bool = False) -> PrivacySpent:
-        """Return what `fit` would spend on a table of a given public shape.
+        """Return the privacy cost of `fit` on a table of a given public shape.
 
-        Nothing is charged and no data are needed: the noise of a fit depends on the parameters
-        and on public numbers alone.
+        Nothing is charged and no data are needed: the noise of a fit depends only on the
+        parameters and on public numbers.
 
         Parameters
         ----------
         n_samples : int
             Number of rows, or of ids with `groups`.
         n_features : int
-            Number of columns that the regressor will see.
+            Number of columns.
         groups : bool, default=False
-            Whether `fit` will be given ``groups=``.
+            Whether `fit` will receive ``groups=``.
 
         Returns
         -------
         PrivacySpent
-            The record that `privacy_spent_` would be.
+            The record that the fit would store in `privacy_spent_`.
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
@@ -74,7 +74,7 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
 
     @row_by_row
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted numbers, within `target_bounds`.
+        """Return predicted values, within `target_bounds`.
 
         Parameters
         ----------
@@ -84,12 +84,12 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Numbers.
+            Predicted values.
         """
         return np.clip(self._scores(X), *self._fitted_bounds)
 
     def _words_of_score(self, target: str) -> str:
-        """Say what a sum of features and coefficients is, given words for the target."""
+        """Return the words for a linear score, given words for the target."""
         return target
 
     def _as_sklearn(self) -> Any:
@@ -115,7 +115,7 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
 
     @property
     def _target_scale(self) -> tuple[float, float]:
-        """Return the targets that become 0, and 1 above it."""
+        """Return the target that becomes 0, and the length that becomes 1."""
         return scale_of(self._bounds)
 
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
@@ -126,14 +126,13 @@ class PrivateRegressorMixin(WarnsOfScores, RegressorMixin, PrivateModel):
 
 
 class LossRegressorMixin(PrivateRegressorMixin):
-    """Regressors that minimise a mean loss of scores beside targets in [-1, 1]."""
+    """Regressors that minimise a mean loss for targets scaled to [-1, 1]."""
 
     width: float | Auto = parameter(
         'float or "auto"',
-        """Residual, in units of the target, beyond which the loss goes on as a straight line.
-        The noise of the weights grows with it; one and a half to two standard deviations of what
-        remains unexplained is usual, as far as that is known without the table. ``"auto"`` takes
-        an eighth of ``high - low``.""",
+        """Residual, in units of the target, beyond which the loss continues as a straight line.
+        The noise of the weights grows with it. A usual choice is 1.5 to 2 standard deviations of
+        the residuals, estimated without the table. ``"auto"`` uses an eighth of ``high - low``.""",
         default="auto",
     )
 
@@ -141,7 +140,7 @@ class LossRegressorMixin(PrivateRegressorMixin):
         super()._check_parameters()
         check_real("width", self.width, above=0.0, allowed=("auto",))
         if self.width != "auto":
-            remedy = "It is comparable to the half of target_bounds."
+            remedy = "It must be comparable to half the range of target_bounds."
             share = self._width
             check_real("width / (high - low) * 2", share, at_least=1e-3, at_most=1e3, remedy=remedy)
 
@@ -160,23 +159,23 @@ class LossRegressorMixin(PrivateRegressorMixin):
 
     @property
     def _score_scale(self) -> tuple[float, float]:
-        """Return what is added to scores, and multiplies them before, in the user's units."""
+        """Return the shift and the factor that convert scores to the user's units."""
         return self._target_scale
 
 
 class HuberMixin(LossRegressorMixin):
-    """Regressors that minimise the Huber loss, or a given one."""
+    """Regressors that minimise the Huber loss, or a custom one."""
 
     loss: ResidualLoss | RealLoss = parameter(
         '"huber" or object',
-        """Loss of a residual: ``"huber"`` has the given `width`. An object of a class of
-        `skdp.losses`, such as ``PseudoHuberLoss(0.25)``, or of one of your own takes its place, if
-        it has what the theorem needs. Targets are scaled to [-1, 1] for it.""",
+        """Loss of a residual. ``"huber"`` has the given `width`. Or an object of a class of
+        `skdp.losses`, such as ``PseudoHuberLoss(0.25)``, or of a custom class that satisfies the
+        conditions of the theorem; it receives targets scaled to [-1, 1].""",
         default="huber",
     )
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "alpha": "It is ``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` beside the "
+        "alpha": "``alpha / 2 * (|coef|^2 + (intercept / intercept_scaling)^2)`` is added to the "
         "mean loss, with the target in units of half its range.",
     }
 
@@ -190,15 +189,16 @@ class HuberMixin(LossRegressorMixin):
 
 
 def refuse_rates(loss: Loss | None) -> None:
-    """Refuse an object whose scores are logarithms, which predictions would not know."""
+    """Refuse a loss with logarithms as scores: predictions would not be converted."""
     if isinstance(loss, PoissonLoss):
         raise ValueError(
-            "Scores of PoissonLoss are logarithms: give DPSGDRegressor loss='poisson'."
+            "loss=PoissonLoss(...) is not supported, since its scores are logarithms. Use "
+            "DPSGDRegressor(loss='poisson')."
         )
 
 
 def scale_of(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return middle and half of a range."""
+    """Return the middle and half the length of a range."""
     low, high = bounds
     return low + (high - low) / 2.0, (high - low) / 2.0
 
@@ -206,8 +206,8 @@ def scale_of(bounds: tuple[float, float]) -> tuple[float, float]:
 class OperaHuberRegressor(HuberMixin, OperaModel):
     r"""Linear regression with the Huber loss and output perturbation (OPERA).
 
-    Minimises the mean Huber loss with a penalty and adds one vector of Gaussian noise. That noise
-    is the same in every direction; `ObjectivePerturbationHuberRegressor` mostly needs less.
+    Minimises the mean Huber loss with a penalty and adds one vector of Gaussian noise. The noise is
+    the same in every direction; `ObjectivePerturbationHuberRegressor` usually needs less.
 
     See Also
     --------
@@ -235,12 +235,12 @@ class OperaHuberRegressor(HuberMixin, OperaModel):
 class GrpuaHuberRegressor(HuberMixin, GrpuaLinearModel):
     r"""Linear regression with the Huber loss and gradient perturbation (GRPUA, repaired).
 
-    Runs gradient descent on the mean Huber loss with a penalty, with Gaussian noise on every step's
-    sum of gradients, which the loss bounds.
+    Runs gradient descent on the mean Huber loss with a penalty and adds Gaussian noise to every
+    step's sum of gradients. The loss bounds the gradients.
 
     See Also
     --------
-    DPSGDRegressor : Clipped noisy gradients, of other losses too.
+    DPSGDRegressor : Clipped noisy gradients, also for other losses.
 
     References
     ----------
@@ -260,7 +260,7 @@ class GrpuaHuberRegressor(HuberMixin, GrpuaLinearModel):
     """
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "radius": "It is in units of half the target's range.",
+        "radius": "Measured in units of half the target's range.",
     }
 
 
@@ -268,17 +268,17 @@ class ObjectivePerturbationHuberRegressor(HuberMixin, ObjectiveModel):
     r"""Linear regression with the Huber loss and objective perturbation.
 
     Minimises the mean Huber loss with a penalty plus a random linear function of the coefficients,
-    and releases the minimiser with a little more noise. The noise grows with `width` and not with
-    the range of the target, and is large only in directions in which the rows say little.
+    and releases the minimiser with a little more noise. The noise grows with `width`, not with the
+    range of the target, and is large only in directions in which the rows carry little information.
 
     See Also
     --------
-    PrivateRidge : Least squares with intervals, many models from one release.
+    PrivateRidge : Least squares with intervals, and many models from one release.
 
     Notes
     -----
-    The sign of a residual is not known, which costs 3 % of noise at (1, 1e-6) and 13 % at
-    (.1, 1e-3) over what a loss of known sign needs.
+    Residuals have no known sign. Compared with losses of known sign, noise is 3 % larger at
+    (epsilon, delta) = (1, 1e-6), and 13 % larger at (0.1, 1e-3).
 
     References
     ----------

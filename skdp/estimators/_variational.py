@@ -33,19 +33,22 @@ from skdp.tables.row_sources import in_blocks
 class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradientModel):
     r"""Bayesian logistic regression by differentially private variational inference.
 
-    The posterior of the weights is approximated by independent Gaussians. Their means and widths
-    follow noisy gradients of the evidence bound, each record's clipped to `max_grad_norm`: DP-SGD
-    on true Poisson lots. Probabilities are averages over the posterior, whose widths count the
-    privacy noise unless `noise_aware` is False. More than two classes are fitted one against the
-    rest.
+    Independent Gaussians approximate the posterior of the weights. DP-SGD on Poisson batches fits
+    their means and widths to the evidence bound; each record's gradient is clipped to
+    `max_grad_norm`. Probabilities are averages over the posterior. Its widths include the privacy
+    noise unless `noise_aware` is False. More than two classes are fitted one-vs-rest.
 
     Notes
     -----
-    Released are two numbers for each weight: a mean, and the mean curvature of the loss. All else
-    is post-processing. The noise-aware posterior is exact for linear steps with the released
-    curvatures, one weight at a time: where columns are strongly correlated, a label is rare,
-    `data_norm` is far above the norms of the rows, or gradients are cut much, its intervals are too
-    short. How much stands in ``docs/variational.md``.
+    A fit releases two numbers per weight: a mean, and the mean curvature of the loss. Everything
+    else is post-processing. The noise-aware posterior treats weights one at a time and is exact
+    for linear steps with the released curvatures. Its intervals are too short in these cases, which
+    ``docs/variational.md`` measures:
+
+    - columns are strongly correlated;
+    - a label is rare;
+    - `data_norm` is far above the norms of the rows;
+    - most gradients are clipped.
 
     See Also
     --------
@@ -55,8 +58,8 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
     References
     ----------
     Jalko, Dikmen & Honkela (2017), "Differentially Private Variational Inference for Non-conjugate
-    Models". Khan & Lin (2017) for natural gradients. Zhu, Dong & Wang (2022) for the dominating
-    pairs that are composed. Proof: :ref:`Theorem 1 of variational inference <variational-1>`.
+    Models". Khan & Lin (2017), for natural gradients. Zhu, Dong & Wang (2022), for the dominating
+    pairs. Proof: :ref:`Theorem 1 of variational inference <variational-1>`.
 
     Examples
     --------
@@ -72,27 +75,28 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
 
     privacy: VariationalPrivacy = parameter(
         '{"dp-sgd"}',
-        """How the guarantee comes about. The release of samples of a posterior that was fitted
-        without noise, ``"sampling"``, has none, and is refused.""",
+        """Mechanism of the guarantee. ``"sampling"``, the release of samples from a posterior that
+        was fitted without noise, has no guarantee and is refused.""",
         default="dp-sgd",
     )
     prior_precision: float | Auto = parameter(
         'float or "auto"',
-        """One over the prior variance of each coefficient in the units of the features,
-        positive; the intercept's prior deviation is `intercept_scaling` times theirs. ``"auto"``
-        trains with ``0.1 * data_norm**2``; a noise-aware posterior then averages over prior
-        variances by what the released means say of them.""",
+        """Inverse of the prior variance of each coefficient, in the units of the features;
+        positive. The intercept's prior standard deviation is `intercept_scaling` times theirs.
+        ``"auto"`` trains with ``0.1 * data_norm**2``; a noise-aware posterior then averages over
+        prior variances, weighted by the released means.""",
         default="auto",
     )
     noise_aware: bool = parameter(
         "bool",
-        """Whether the posterior is that of the weights given the noisy release, rather than what
-        variational inference without noise would make of it. No privacy is spent by it.""",
+        """Whether the posterior is conditional on the noisy release. False gives the posterior of
+        variational inference that ignores the noise. Neither uses additional budget.""",
         default=True,
     )
     max_grad_norm: float | Auto = parameter(
         'float or "auto"',
-        "Norm to which each record's gradient is clipped, in units of the loss per weight.",
+        """Clipping norm of each record's gradient, in units of the loss per weight. ``"auto"``
+        derives it from the noise level.""",
         default="auto",
     )
     coef_: np.ndarray = released(
@@ -110,14 +114,14 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
         "ndarray of shape (1,) or (n_classes,)", "Private standard deviations of the intercepts."
     )
     noise_multiplier_: float = released(
-        "float", "Noise over the clipping norm; from public numbers."
+        "float", "Standard deviation of the noise over the clipping norm; a public number."
     )
 
     def _check_parameters(self) -> None:
         if self.privacy == "sampling":
             raise ValueError(
-                "privacy='sampling', which releases samples of a posterior fitted without noise, "
-                "guarantees nothing: see docs/proofs/variational.md. Use privacy='dp-sgd'."
+                "privacy='sampling' releases samples from a posterior that was fitted without "
+                "noise, which has no guarantee (docs/proofs/variational.md). Use privacy='dp-sgd'."
             )
         super()._check_parameters()
         check_choice("privacy", self.privacy, ("dp-sgd",))
@@ -149,7 +153,7 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
             decay_share=1.0,
             average=True,
         )
-        # Precisions convert as penalties do: by the square of a weight.
+        # Precisions convert like penalties: by the square of a weight.
         prior = self._choose("prior_precision", units.penalty)
         return build_variational(model, numbers, choices, prior)
 
@@ -171,7 +175,7 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
                 setattr(self, name, value)
 
     def _scores(self, X: Any) -> np.ndarray:
-        """Return log-odds of averaged probabilities; of several labels, their logarithms."""
+        """Return log-odds of averaged probabilities; for several labels, their logarithms."""
         means, deviations = self._score_moments(X)
         logs = log_expected_share(means, deviations)
         if means.shape[1] > 1:
@@ -180,26 +184,26 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
 
     def _as_sklearn(self) -> Any:
         raise TypeError(
-            "VariationalLogisticRegression has no counterpart in ONNX: its probabilities are "
+            "VariationalLogisticRegression has no counterpart in ONNX, since its probabilities are "
             "averages over a posterior."
         )
 
     @row_by_row
     def predict_interval(self, X: Any, confidence: float = 0.95) -> np.ndarray:
-        """Return intervals that hold a row's probability with a posterior probability.
+        """Return credible intervals of the predicted probabilities.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         confidence : float, default=0.95
-            Posterior probability of each interval, in (0, 1); its tails are equal.
+            Posterior probability of each interval, in (0, 1); both tails are equal.
 
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2)
-            Ends of the interval of the probability of ``classes_[1]``; of more than two labels,
-            of each against the rest.
+            Ends of the interval of the probability of ``classes_[1]``. With more than two
+            classes, those of each class against the rest.
 
         Raises
         ------
@@ -213,14 +217,14 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
         return ends[:, 0] if means.shape[1] == 1 else ends
 
     def _score_moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and deviations of scores, one column for each output."""
+        """Return means and standard deviations of scores, one column per output."""
         check_is_fitted(self)
         X = validate_rows(self, X, reset=False, dtype=np.float64)
         moments = in_blocks(self._block_moments, X)
         return moments[:, : len(self.coef_)], moments[:, len(self.coef_) :]
 
     def _block_moments(self, X: Any) -> np.ndarray:
-        """Return means and then deviations of scores, for rows in memory."""
+        """Return means, then standard deviations, of scores for rows in memory."""
         X = X.astype(np.float64, copy=False)
         squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
         variances = np.asarray(squares @ (self.coef_std_**2).T) + self.intercept_std_**2
@@ -230,11 +234,10 @@ class VariationalLogisticRegression(LogisticMixin, InterceptMixin, NoisyGradient
 def log_expected_share(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     """Return the logarithm of the expected logistic function of normal scores.
 
-    The trapezoidal rule, whose error falls exponentially, is taken over the score where that is
-    narrow; else over the logistic variable whose distribution that function is. Both add up to one
-    with the other label's and are exact to about 1e-8 (``docs/proofs/variational.md``, section 4).
+    The trapezoidal rule integrates over the score if that is narrow, else over a logistic variable.
+    Errors are about 1e-8 (``docs/proofs/variational.md``, section 4).
     """
-    # sigma(z) = e^z sigma(-z): what is tiny is read off a shifted normal.
+    # sigma(z) = e^z sigma(-z): a shifted normal gives tiny values.
     squares = deviations**2
     far = means < -0.5 * squares
     shift = np.where(far, means + 0.5 * squares, 0.0)

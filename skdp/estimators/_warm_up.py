@@ -1,4 +1,4 @@
-"""Compile what fits need before there are rows: loops are kept on the disk, once per machine."""
+"""Compile the loops of fits in advance, once per machine."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from skdp.estimators._objective import ObjectivePerturbationLogisticRegression
 from skdp.estimators._opera import OperaLogisticRegression
 from skdp.mechanisms.random_stream import load_generator
 
-# Synthetic rows charge nothing.
+# Fits to synthetic rows charge nothing.
 _UNCOUNTED = SimpleNamespace(reserve=lambda *_, **__: None)
 
 
 def warm_up(*estimators: Any, verbose: int = 0) -> None:
-    """Compile the loops of private estimators, so that the first fit need not.
+    """Compile the loops of private estimators in advance, to make the first fit faster.
 
-    Each is fitted to a few synthetic rows, which charges no budget. Compiled loops are kept on
-    the disk, so that one call serves all later processes on a machine.
+    Each estimator is fitted to a few synthetic rows, which charges no budget. Compiled loops are
+    stored on disk: one call per machine is enough.
 
     Parameters
     ----------
     *estimators : estimators
-        Private estimators with the parameters that they will have; without any, the defaults of
-        output, objective and gradient perturbation and of DP-SGD, all for logistic regression of
-        dense float64 rows and two classes.
+        Private estimators with the parameters of the later fits. Without any, the defaults of
+        logistic regression with output, objective and gradient perturbation and DP-SGD, for dense
+        float64 rows and two classes.
     verbose : int, default=0
-        Whether to print a line before each.
+        If positive, print a line per estimator.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def warm_up(*estimators: Any, verbose: int = 0) -> None:
         DPSGDClassifier(),
     )
     load_generator()
-    # Not drawn, so that nothing depends on a generator of the process.
+    # Fixed rows, independent of any random generator of the process.
     X = np.linspace(-0.5, 0.5, 100).reshape(50, 2)
     for estimator in chosen:
         if verbose:

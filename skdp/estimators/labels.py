@@ -1,4 +1,4 @@
-"""The label set, given as a public parameter, or read from y and reported as such; and numbers."""
+"""Label sets, given or read from y, and numeric targets."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from skdp.tables.inputs import HOLDS_TIMES, holds_times, nearest_float
 
 _AT_ONCE = 1 << 20
 _MANY_KINDS = (
-    "Unknown label type: y holds labels of kinds that cannot be compared, such as text and missing "
-    "values, or of an unknown kind. Give every row a label of one kind, a whole number or a text."
+    "Unknown label type: y contains labels of types that cannot be compared, such as strings and "
+    "missing values, or of an unknown type. Use integers or strings for all labels."
 )
 
 
 def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted label set and each row's position in it, as int32.
 
-    None for `classes` reads the set from `y`. Messages name no label of any row.
+    With ``classes=None`` the set is read from `y`. Messages quote no label of any row.
     """
-    # scikit-learn judges objects by the first of them.
+    # scikit-learn checks only the first object.
     if y.dtype.kind == "O" and not all(isinstance(label, str) for label in y):
         raise ValueError(_MANY_KINDS)
-    if y.dtype.kind not in "biu":  # whole numbers are labels; looking through them takes time
+    if y.dtype.kind not in "biu":  # integers are labels; checking them takes time
         check_classification_targets(y)
     if classes is None:
         if y.dtype.kind in "biu":
@@ -36,8 +36,8 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
             labels, codes = np.unique(y, return_inverse=True)
         if labels.size < 2:
             raise ValueError(
-                "y holds one class only: a classifier needs at least two classes. If the other "
-                "class is merely absent from these rows, name the label set with classes=."
+                "y holds one class only: a classifier needs at least two classes. If these rows "
+                "merely lack the other class, pass the label set as classes=."
             )
         return labels, codes.astype(np.int32, copy=False)
     labels = _public_labels(classes)
@@ -49,18 +49,18 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     if np.any(codes < 0):
         raise ValueError(
             "y holds labels that are not in classes=: classes must name every label that can "
-            "occur, in the type in which y holds it."
+            "occur, with the type that it has in y."
         )
     return labels, codes
 
 
 def _parts(y: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield labels part after part: what is computed of them is larger than they are."""
+    """Yield labels in parts, to limit the memory of intermediate results."""
     yield from (y[start : start + _AT_ONCE] for start in range(0, max(y.size, 1), _AT_ONCE))
 
 
 def _positions(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return each row's position among sorted labels; -1 for others."""
+    """Return each row's position among sorted labels; -1 for unknown labels."""
     codes = np.empty(y.size, np.int32)
     for part, found in zip(_parts(y), _parts(codes), strict=True):
         found[:] = np.searchsorted(labels, part)
@@ -69,9 +69,9 @@ def _positions(labels: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def read_numbers(y: np.ndarray) -> np.ndarray:
-    """Return targets that are finite numbers; messages quote none.
+    """Return finite numeric targets; messages quote none.
 
-    Text is the number that Python's ``float`` reads in it; times, bytes and records are none.
+    Strings are converted by Python's ``float``; times, bytes and records are refused.
     """
     numbers = None
     with suppress(TypeError, ValueError):
@@ -83,9 +83,11 @@ def read_numbers(y: np.ndarray) -> np.ndarray:
     if numbers is None:
         if y.dtype.kind in "mM":
             raise ValueError(f"y has type {y.dtype} and {HOLDS_TIMES}")
-        raise ValueError("y must hold numbers: a regressor predicts no labels, times or bytes.")
+        raise ValueError(
+            "y must contain numbers; regressors do not support labels, times or bytes."
+        )
     if not np.isfinite(numbers).all():
-        raise ValueError("Input y contains NaN or infinity: drop such rows by a public rule.")
+        raise ValueError("Input y contains NaN or infinity. Drop such rows by a public rule.")
     return numbers
 
 
@@ -95,10 +97,10 @@ def _public_labels(classes: Any) -> np.ndarray:
         labels = np.unique(given)
     except (TypeError, ValueError):
         raise ValueError(
-            f"classes must be a flat list of labels of one kind, got {classes!r}."
+            f"classes must be a flat list of labels of one type, got {classes!r}."
         ) from None
     if given.dtype.kind == "U" and not all(isinstance(label, str) for label in classes):
-        raise ValueError(f"classes must be labels of one kind, got {classes!r}.")
+        raise ValueError(f"classes must be labels of one type, got {classes!r}.")
     if given.ndim != 1 or labels.size != given.size:
         raise ValueError(f"classes must be a flat list of distinct labels, got {classes!r}.")
     if labels.size < 2:

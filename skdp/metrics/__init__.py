@@ -1,4 +1,4 @@
-"""Figures of a model's performance on private rows, each with an interval, from one release."""
+"""Performance metrics of a model on private rows, with intervals, from one release."""
 
 from skdp.metrics.displays import (
     PrivateCalibrationDisplay,

@@ -1,4 +1,4 @@
-"""What `PrivateCalibrator` and `PrivateThreshold` share: a fitted model, and one priced table."""
+"""Base of `PrivateCalibrator` and `PrivateThreshold`: a fitted model and one charged table."""
 
 from __future__ import annotations
 
@@ -28,52 +28,49 @@ def _has_probabilities(adjusted: Any) -> bool:
 
 
 class _HasModel(MetaEstimatorMixin, DeclaredParameters):
-    """The model that is adjusted, and what it knows of rows."""
+    """Mixin with the fitted model that is adjusted."""
 
     estimator: Any = parameter(
         "fitted classifier",
-        """The model, best as ``sklearn.frozen.FrozenEstimator(model)``, so that clones keep it.
-        Margins of models without ``predict_proba`` count as log odds.""",
+        """Fitted model, preferably as ``sklearn.frozen.FrozenEstimator(model)``, which clones do
+        not reset. For a model without ``predict_proba``, margins count as log odds.""",
         kw_only=False,
     )
-    estimator_: Any = released("classifier", "The model.")
+    estimator_: Any = released("classifier", "Fitted model that is adjusted.")
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns that the model was fitted on."""
+        """Number of columns of the model's training rows."""
         return int(self.estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns that the model was fitted on, if they had names."""
+        """Names of the columns of the model's training rows, if they had names."""
         return self.estimator_.feature_names_in_
 
 
 class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
-    """Base of what adjusts a fitted model by one released table of its scores by label.
-
-    What is learned of the table is post-processing.
-    """
+    """Base of estimators that adjust a fitted model by post-processing one table of its scores."""
 
     _listed: ClassVar[tuple[str, ...]] = (
         *("estimator", "epsilon", "delta", "method", "metric", "costs", "adjacency", "n_bins"),
         *("accountant", "random_state", "verbose", "threshold_", "intercept_", "slope_"),
         *("estimator_", "classes_", "n_features_in_", "feature_names_in_", "privacy_spent_"),
     )
-    _added_texts: ClassVar[dict[str, str]] = {"epsilon": "It is of this fit alone."}
+    _added_texts: ClassVar[dict[str, str]] = {"epsilon": "It covers this fit only."}
 
     classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels of the model.")
-    n_features_in_: int = released("int", "That of the model.")
+    n_features_in_: int = released("int", "Number of columns of the model.")
     feature_names_in_: np.ndarray = released(
-        "ndarray of shape (n_features,)", "Those of the model."
+        "ndarray of shape (n_features,)", "Column names of the model."
     )
     privacy_spent_: PrivacySpent = released(
         "PrivacySpent",
-        """The guarantee of this fit. The model has its own record; `privacy_statement` adds both,
-        which holds whether or not they saw the same rows.""",
+        """Guarantee of this fit. The model has a separate record; `privacy_statement` adds both,
+        which is valid whether or not they used the same rows.""",
     )
 
-    # The statement counts what the model inside has cost as well.
+    # The statement includes the cost of the model inside.
     _stands_on = "estimator_"
     _method = ".fit"
     _calibrates = False
@@ -84,29 +81,28 @@ class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
         Parameters
         ----------
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            Private rows, as the model takes them. Rows that the model was not fitted on tell what
-            it does to new ones.
+            Private rows, in the format of the model. Use rows that the model has not seen.
         y : array of shape (n_samples,) or None, default=None
-            Their labels, all of the model's classes. None takes the column of the label, for a
+            Labels, all among the model's classes. None uses the label column of the table, for a
             pipeline of a schema.
         groups : array of shape (n_samples,) or None, default=None
-            The id of the person that each row belongs to; then persons are protected. None takes
-            the column of ids, for a pipeline of a schema, where the table has it.
+            Patient id of each row. Each patient is then protected with all rows. None uses the id
+            column of the table if it has one, for a pipeline of a schema.
 
         Returns
         -------
         self : estimator
-            Every attribute with a trailing underscore may be published.
+            Fitted estimator. All attributes with a trailing underscore may be published.
 
         Raises
         ------
         NotFittedError
             If the model is not fitted.
         ValueError, TypeError
-            For bad parameters or input, before anything is charged; and if the model fails on the
-            rows, after the charge.
+            For invalid parameters or input, before the charge; if the model fails on the rows,
+            after the charge.
         BudgetExceededError
-            If the budget cannot take the charge; the rows are not used then.
+            If the charge exceeds the remaining budget; the rows are not used.
         """
         beside = {"model": self.estimator, "subgroups": None, "groups": groups}
         found: Self = self._release(X, y, beside)
@@ -115,21 +111,21 @@ class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
     ) -> PrivacySpent:
-        """Return what `fit` would spend on a number of rows; nothing is charged.
+        """Return the privacy record that `fit` would have; nothing is charged.
 
         Parameters
         ----------
         n_samples : int
-            Number of rows, or of persons.
+            Number of rows, or of patients.
         n_features : int or None, default=None
-            Not used: the model is fitted.
+            Not used, because the model is fitted.
         groups : bool, default=False
-            Whether `fit` will be given ``groups=``.
+            Whether `fit` will have ``groups=``.
 
         Returns
         -------
         PrivacySpent
-            The record that `privacy_spent_` would be.
+            Future value of `privacy_spent_`.
         """
         self._check_parameters()
         n_samples = check_integer("n_samples", n_samples, at_least=1)
@@ -137,12 +133,12 @@ class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
         return self._spent(plan, groups, claims_of(self.estimator))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return labels.
+        """Return predicted labels.
 
         Parameters
         ----------
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            Rows, as the model takes them.
+            Rows, in the format of the model.
 
         Returns
         -------
@@ -159,12 +155,12 @@ class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
         Parameters
         ----------
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            Rows, as the model takes them.
+            Rows, in the format of the model.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of two classes, at least 0 where ``classes_[1]`` is predicted.
+            Log odds. With two classes, values of at least 0 predict ``classes_[1]``.
         """
         check_is_fitted(self)
         found = self._adjust(self._log_odds(X))
@@ -172,17 +168,17 @@ class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities: a calibrator's are calibrated, a threshold changes none.
+        """Return probabilities; a calibrator adjusts them, a threshold leaves them unchanged.
 
         Parameters
         ----------
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            Rows, as the model takes them.
+            Rows, in the format of the model.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         check_is_fitted(self)
         return self._probabilities(X)
@@ -196,19 +192,18 @@ class AdjustsModel(WarnsOfScores, ClassifierMixin, ScoresRows, _HasModel):
 
     @abstractmethod
     def _learn(self, tables: ScoreTables) -> None:
-        """Set what follows from the released tables."""
+        """Set the attributes computed from the released tables."""
 
     def _check_parameters(self) -> None:
         try:
             check_is_fitted(self.estimator)
         except NotFittedError:
             raise NotFittedError(
-                f"{type(self).__name__} adjusts a model that is fitted already: fit it first, on "
-                "other rows, and give it in sklearn.frozen.FrozenEstimator(model), so that clones "
-                "of it stay fitted."
+                f"{type(self).__name__} adjusts a fitted model: fit it first, on other rows, and "
+                "pass sklearn.frozen.FrozenEstimator(model), which stays fitted when cloned."
             ) from None
         if not hasattr(self.estimator, "classes_"):
-            raise TypeError(f"{type(self.estimator).__name__} has no classes_: give a classifier.")
+            raise TypeError(f"{type(self.estimator).__name__} has no classes_: pass a classifier.")
         super()._check_parameters()
 
     def _thresholds(self) -> tuple[float, ...]:

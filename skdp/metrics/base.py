@@ -1,4 +1,4 @@
-"""What evaluations share: checks of models on made-up rows, the call, the charge."""
+"""Base of evaluations: checks of models on made-up rows, the call and the charge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from skdp.budget.charging import ChargesBudget
 from skdp.exceptions import RowsChangedError
 from skdp.fitting import PrivateRelease, ReleaseParameters
 from skdp.reporting.leaks import warn_of_leaks
-from skdp.reporting.steps import classify_step
+from skdp.reporting.steps import ASSUMED, classify_step
 from skdp.running import around_runs, warn_once
 from skdp.tables.inputs import refuse_masked, refuse_times, validate_column, was_fitted_on
 from skdp.tables.places import Columns, counted, read_each, taken_for_granted, without_rows
@@ -33,25 +33,25 @@ from skdp.tables.row_sources import in_blocks, source_of
 from skdp.tables.units import units_of
 
 _WAY_OUT = (
-    "An evaluation needs scores of which each is a function of one row and the model. Take a step "
-    "that learned what it needs in its fit, as StandardScaler does, or a function that treats each "
-    "row by itself."
+    "In an evaluation, each score must be a function of one row and the model. Use a step that "
+    "learned its state in its fit, as StandardScaler does, or a function that treats each row by "
+    "itself."
 )
 
 
 def numbers_of(method: Callable[..., Any], rows: Any) -> np.ndarray:
-    """Return what a model says of rows as finite numbers, at least one column of them.
+    """Return the model's output for rows as finite numbers, with at least one column.
 
-    One row's score may overflow, which no error must tell: NaN counts as 0.
+    NaN counts as 0: no error may reveal that the score of one row overflows.
     """
     found = np.asarray(method(rows), dtype=np.float64)
     return np.nan_to_num(found.reshape(len(found), -1))
 
 
 def examine_model(model: Any, method: Callable[..., Any], X: Any) -> tuple[Way, tuple[str, ...]]:
-    """Return how to ask a model, and what is taken for granted of it, or refuse it.
+    """Return how to call a model, and assumptions about it; no row of `X` is read.
 
-    Refused are models whose answer for a row moves with other rows. Of `X` no row is looked at.
+    A model is refused if its output for a row depends on other rows.
     """
     claims = claims_of(model)
     shown = without_rows(X)
@@ -60,13 +60,13 @@ def examine_model(model: Any, method: Callable[..., Any], X: Any) -> tuple[Way, 
         _refuse(model, _culprit(_thawed(model), shown))
     if not found.known:
         name = type(_thawed(model)).__name__
-        untried = f"taken at your word: what {name} says of a row depends on that row alone, "
-        claims += (f"{untried}of which made-up rows told nothing",)
+        untried = f"{ASSUMED}the output of {name} for a row depends only on that row "
+        claims += (f"{untried}(made-up rows could not be used to check it)",)
     return found.way, claims
 
 
 def claims_of(model: Any) -> tuple[str, ...]:
-    """Return what is taken for granted of a model's steps, each once, or refuse it for a step."""
+    """Return the assumptions about a model's steps, each once, or refuse the model for a step."""
     verdicts = [(name, part, classify_step(part)) for name, part in _parts(_thawed(model))]
     for name, part, verdict in verdicts:
         if type(part) is FunctionTransformer and verdict.kind == "leaking":
@@ -80,7 +80,7 @@ def _thawed(model: Any) -> Any:
 
 
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield a model and all parts that its parameters name, those of frozen ones too."""
+    """Yield a model and all estimators among its parameters, frozen ones too."""
     yield name, model
     inside = model.get_params(deep=True) if responds(model, "get_params") else {}
     for key, part in inside.items():
@@ -95,7 +95,7 @@ def _probe(model: Any, method: Callable[..., Any], shown: Any) -> Probe:
 
 
 def _culprit(model: Any, shown: Any) -> str:
-    """Return what to call the first step whose output for a row moves with other rows."""
+    """Return the name of the first step with an output for a row that depends on other rows."""
     steps = model.steps[:-1] if isinstance(model, Pipeline) else []
     for end, (name, step) in enumerate(steps, start=1):
 
@@ -112,8 +112,8 @@ def _refuse(model: Any, part: str) -> NoReturn:
     name = type(_thawed(model)).__name__
     whose = "" if part == name else f" of {name}"
     raise ValueError(
-        f"{part}{whose} makes of a row what depends on other rows, or changes from call to call, "
-        f"as made-up rows show. {_WAY_OUT}"
+        f"{part}{whose} has an output for a row that depends on other rows or changes from call to "
+        f"call, as made-up rows show. {_WAY_OUT}"
     )
 
 
@@ -125,32 +125,32 @@ _ARITHMETIC = (
 
 @dataclass(frozen=True, eq=False)
 class Judged(Records):
-    """Records with the subgroup of each row, and how to ask a public model about them."""
+    """Records with the subgroup of each row and the public model's method."""
 
-    members: Any = None  # places on the declared list
-    about: Any = None  # what is public of the model or of targets
+    members: Any = None  # positions in the declared list
+    about: Any = None  # public facts about the model or the targets
     ask: Any = None
     way: Any = None
 
     def check_rows(self) -> None:
-        """Refuse columns that are not what they were; rows are read once."""
+        """Refuse columns that have changed; rows are read once."""
         if self.beside is not None:
             self.beside.check_rows()
 
 
 class HasSubgroups(DeclaredParameters):
-    """The list of subgroups of evaluations that have figures of each."""
+    """Mixin with the list of subgroups."""
 
     subgroups: Any = parameter(
         "sequence or None",
-        """The public list of subgroups that figures are wanted for, of which each row has one;
-        None and NaN are no subgroups.""",
+        """Public list of subgroups, not None or NaN. Each row belongs to one of them, and each has
+        its metrics. None evaluates all rows together.""",
         default=None,
     )
 
 
 class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
-    """Base of what evaluates a public model on private rows by one charged release."""
+    """Base of evaluations of a public model on private rows, by one charged release."""
 
     _listed: ClassVar[tuple[str, ...]] = (
         *("epsilon", "delta", "thresholds", "target_bounds", "largest_error", "n_bins"),
@@ -159,7 +159,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     )
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "adjacency": "The number of records is public under both.",
+        "adjacency": "The number of records is public under both adjacency relations.",
     }
 
     epsilon: float = parameter(
@@ -170,18 +170,18 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     )
     n_bins: int | Auto = parameter(
         'int or "auto"',
-        'Number of bins, at least 10; ``"auto"`` takes 10 to 44 by n and the noise.',
+        'Number of bins, at least 10. ``"auto"`` uses 10 to 44, depending on n and the noise.',
         default="auto",
     )
 
     _method = ".evaluate"
-    # What is taken for granted beside the rows, and what is released.
+    # Assumptions other than those about the rows, and released values.
     _assumptions: ClassVar[tuple[str, ...]]
     _released: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def _about(self, model: Any) -> tuple[Any, Callable[..., Any]]:
-        """Return what is public of the model or of targets, and its method to ask, or refuse it."""
+        """Return public facts about the model or targets, and the method to call, or refuse it."""
 
     @abstractmethod
     def _plan_about(self, n_rows: int, about: Any) -> Any:
@@ -189,14 +189,14 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     @abstractmethod
     def _encode(self, truth: np.ndarray, about: Any) -> np.ndarray:
-        """Return labels or targets as figures need them."""
+        """Return labels or targets in the form that metrics use."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.n_bins != "auto":
             check_integer("n_bins", self.n_bins, at_least=10)
         listed = self._given("subgroups")
-        # A label that is not equal to itself, as NaN, is no label; pandas' NA does not say.
+        # Labels must equal themselves, which NaN does not; comparing pandas' NA gives NA.
         if any(
             at is None or not isinstance(at == at, bool | np.bool_) or at != at
             for at in (() if listed is None else listed)
@@ -206,11 +206,11 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
             raise ValueError(f"subgroups must be distinct labels, got {listed!r}.")
 
     def _given(self, name: str) -> Any:
-        """Return a parameter that not all evaluations have; None without it."""
+        """Return a parameter, or None for evaluations without it."""
         return self.get_params(deep=False).get(name)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
-        """Check model, shapes, labels and subgroups; the model is tried on made-up rows."""
+        """Check model, shapes, labels and subgroups; try the model on made-up rows."""
         model, table = params["model"], X
         X, y, groups = take_apart(model, X, y, params["groups"])
         _check_model(model, X)
@@ -218,7 +218,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         about, ask = self._about(model)
         if y is None:
             raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
+                f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
                 "labels, or a table with the label's column and a pipeline of its schema."
             )
         _warn_of_model(model, table)
@@ -247,16 +247,16 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         return self._plan_about(records.n_rows, records.about)
 
     def _spent(self, plan: Any, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
-        who = "persons, of whom each id in groups= is one," if by_unit else "rows"
+        who = "units, the ids in groups=," if by_unit else "rows"
         return super()._spent(plan, by_unit, (f"the number of {who} is public", *assumptions))
 
     def _members(self, given: Any, n_rows: int) -> np.ndarray:
-        """Return the place of each row's subgroup on the declared list."""
+        """Return the position of each row's subgroup in the declared list."""
         listed = self._given("subgroups")
         if (given is None) != (listed is None):
             raise ValueError(
                 f"declare the list of subgroups in {type(self).__name__}(subgroups=[...]), and "
-                "give each row's in evaluate(..., subgroups=...): both or neither."
+                "pass the subgroup of each row to evaluate(..., subgroups=...): both or neither."
             )
         if given is None:
             return np.zeros(n_rows, dtype=np.int64)
@@ -272,8 +272,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
             raise ValueError("subgroups must be a column with one label for each row.")
         if (members < 0).any():
             raise ValueError(
-                "some rows have a subgroup that is not declared: subgroups= must list all that "
-                "can occur, in the type that rows have."
+                "some rows have a subgroup that is not declared: subgroups= must list all "
+                "subgroups that can occur, with the same type as in the rows."
             )
         return members
 
@@ -299,13 +299,13 @@ def _check_model(model: Any, X: Any) -> None:
 
 
 def _warn_of_model(model: Any, X: Any) -> None:
-    """Warn of a model that leaks beside its private steps, or was fitted on the same table."""
+    """Warn if a model with private steps also leaks, or was fitted on the same table."""
     warn_of_leaks(model)
     if any(was_fitted_on(part, X) for _, part in _parts(_thawed(model))):
         warn_once(
             f"{type(_thawed(model)).__name__} was fitted on these rows, the same table in memory: "
-            "figures of them flatter the model. Split rows before the fit, and give those that it "
-            "has not seen."
+            "results on them flatter the model. Split rows before the fit, and pass those that "
+            "the model has not seen."
         )
 
 
@@ -320,13 +320,13 @@ def _check_lengths(X: Any, columns: dict[str, Any]) -> None:
         except (TypeError, ValueError):
             raise ValueError(
                 f"X, y, subgroups and groups must have one entry for each row, and {name} has not: "
-                f"give the cells of the same table as X, such as table[{name!r}], not the name of "
+                f"pass the cells of the same table as X, such as table[{name!r}], not the name of "
                 "a column."
             ) from None
 
 
 def ask_model(records: Judged, width: int) -> np.ndarray:
-    """Return what a model says of rows, as so many finite numbers of each; nobody hears it."""
+    """Return the model's output for rows, `width` finite numbers per row, and silence the model."""
     ask = partial(ask_rows, partial(numbers_of, records.ask), way=records.way)
 
     def read(rows: Any) -> np.ndarray:
@@ -343,8 +343,8 @@ def ask_model(records: Judged, width: int) -> np.ndarray:
         sound = False
     if not sound:
         raise ValueError(
-            "the model failed on the rows, or returned scores that are not one for each row "
-            "and class. What it said is withheld, since it may quote private values, and the "
-            "charge stays: try it on made-up rows first."
+            "the model failed on the rows, or did not return one score for each row and class. Its "
+            "message is withheld, because it may quote private values, and the charge stays: try "
+            "the model on made-up rows first."
         )
     return raw

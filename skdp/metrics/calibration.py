@@ -1,4 +1,4 @@
-"""Calibration figures of one table of scores by label: slope, error, curve."""
+"""Calibration slope, error and curve of one table of scores by label."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scipy.special import expit, logit, ndtr
 from skdp.metrics.figures import FEW_VALUES, Figure, Interval, narrow_points, not_ruled_out, ratio
 from skdp.plans.scores import PARTS, ScoreBins, ScoreTable
 
-# Log odds beyond which the slope takes scores for equal, and slopes that are looked for.
+# Log odds beyond which the slope treats scores as equal, and the largest slope searched.
 _LARGEST_LOGIT, _LARGEST_SLOPE = 6.0, 32.0
-# Why a slope is wide, and withheld where there is more than such a share of them.
+# Reason for a wide slope, and the share of such scores above which it is withheld.
 _FAR, _MOST_BEYOND = "scores lie beyond the outermost edges of bins", 0.25
 # Cells of the calibration curve and its error, each of consecutive bins.
 _CELLS = 10
@@ -22,7 +22,7 @@ _CELLS = 10
 def calibration_slope(table: ScoreTable, z: float) -> Figure:
     """Return the slope of labels on log odds of scores, by an inverted score test."""
     interval = (-math.inf, math.inf)
-    if table.concentrated:  # where in its bin a value lies decides
+    if table.concentrated:  # the place of a value within its bin decides
         return Figure(math.nan, interval, "calibration_slope", f"withheld: {FEW_VALUES}")
     inside, beyond = _places_beyond(table)
     early = np.abs(inside) < _LARGEST_LOGIT  # elsewhere the slope is of log odds cut at the edges
@@ -37,9 +37,9 @@ def calibration_slope(table: ScoreTable, z: float) -> Figure:
 
 
 def _places_beyond(table: ScoreTable) -> tuple[Interval, Interval]:
-    """Return the least and largest log odds, and what they may be: beyond edges nobody knows.
+    """Return the least and largest log odds at the edges, and as far as scores may lie beyond.
 
-    Bins of narrow scores end early; what noise alone would put beyond is not counted.
+    Bins of narrow scores end early; counts beyond that noise explains are ignored.
     """
     if table.bins.atoms is not None:
         return (-_LARGEST_LOGIT, _LARGEST_LOGIT), (-_LARGEST_LOGIT, _LARGEST_LOGIT)
@@ -52,7 +52,7 @@ def _places_beyond(table: ScoreTable) -> tuple[Interval, Interval]:
 
 
 def _slope(score: _SlopeScore, z: float) -> tuple[float, Interval]:
-    """Return a slope, NaN where none is within reach, and its interval."""
+    """Return a slope and its interval; NaN if no slope is within the search range."""
     value = _crossing(score, 0.0, 1.0, 0.0)
     if math.isinf(value):
         return math.nan, (-math.inf, math.inf)
@@ -61,13 +61,13 @@ def _slope(score: _SlopeScore, z: float) -> tuple[float, Interval]:
 
 
 class _SlopeScore:
-    """The standardised score of a slope, with the intercept that fits best beside it."""
+    """Standardised score of a slope, with the best intercept for it."""
 
     def __init__(self, table: ScoreTable, ends: Interval) -> None:
         middle = np.clip(table.bins.parts.mean(axis=0), 1e-9, 1.0 - 1e-9)
-        if table.bins.atoms is None:  # of the outermost bins all cells lie at the ends
+        if table.bins.atoms is None:  # all cells of the outermost bins lie at the ends
             middle[:PARTS], middle[-PARTS:] = 0.0, 1.0
-        # Steeper slopes than this are not looked for: narrow scores may have steep ones.
+        # Steeper slopes than this are not searched; narrow scores may have steep ones.
         self.largest = _LARGEST_SLOPE * max(1.0, 1.0 / table.bins.scale)
         self._odds = np.clip(logit(middle), *ends) - table.bins.centre
         self._table, self._spread = table, table.bins.spreads[0]
@@ -88,7 +88,7 @@ class _SlopeScore:
         return float(direction @ counts / math.sqrt(variance)) if variance > 1e-9 else 0.0
 
     def _intercept(self, slope: float) -> float:
-        """Return the intercept at which as many positives are expected as there are."""
+        """Return the intercept that makes the expected number of positives equal the observed."""
         low, high, at = -60.0, 60.0, 0.0
         for _ in range(60):
             risk = expit(at + slope * self._odds)
@@ -104,9 +104,9 @@ class _SlopeScore:
 
 
 def _crossing(score: _SlopeScore, level: float, start: float, side: float) -> float:
-    """Return where the falling score crosses a level, to one side of a start or, at 0, to either.
+    """Return the slope at which the decreasing score crosses a level, on one side of a start.
 
-    Infinite where it does so nowhere within reach.
+    With `side` 0 both sides are searched. Infinite if there is none within the search range.
     """
     here = score(start) - level
     side = side or (1.0 if here > 0.0 else -1.0)
@@ -121,8 +121,8 @@ def _crossing(score: _SlopeScore, level: float, start: float, side: float) -> fl
 def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     """Return the mean distance of label rates from scores over ten cells of bins.
 
-    The sum of sizes of noisy numbers is too large; what that adds is known if the numbers are 0 and
-    less otherwise, so the interval holds more often than it says.
+    The sum of sizes of noisy numbers is biased upwards. The bias is known if the numbers are 0 and
+    smaller otherwise, so the coverage of the interval is above nominal.
     """
     middle, spread = table.bins.parts.mean(axis=0), table.bins.spreads[0]
     residual = np.concatenate([-middle @ spread, (1.0 - middle) @ spread])
@@ -140,7 +140,7 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
     noise = deviations.sum()
     low = sizes - reach - math.sqrt(2.0 / math.pi) * noise
     high = _largest_sum((sizes + reach) / noise) * noise
-    # Where in their part of a bin scores lie nobody knows: each may be off by half its length,
+    # The place of scores within their part of a bin is unknown: up to half its length off,
     ends, every = table.bins.parts, table.counts.sum(axis=0)
     apart = 0.5 * (ends[1] - ends[0]) @ np.maximum(spread @ every, 0.0)
     if table.bins.atoms is None:  # and in a spike anywhere in the bin
@@ -152,9 +152,9 @@ def expected_calibration_error(table: ScoreTable, z: float) -> Figure:
 
 
 def _largest_sum(observed: float) -> float:
-    """Return the m whose folded normal N(m, 1) has a mean: of all sums the largest is shared out.
+    """Return the m for which the folded normal N(m, 1) has the observed mean.
 
-    Means of folded normals are convex in m, so a sum of sizes is largest where all m are equal.
+    Means of folded normals are convex in m, so a sum of sizes is largest if all m are equal.
     """
 
     def mean(m: float) -> float:
@@ -166,7 +166,7 @@ def _largest_sum(observed: float) -> float:
 
 
 def calibration_cells(bins: ScoreBins) -> np.ndarray:
-    """Return which bins lie in each of ten cells, as a matrix of 0 and 1."""
+    """Return a matrix of 0 and 1 that assigns bins to ten cells."""
     count = bins.count
     cells = np.arange(count) * min(_CELLS, count) // count
     return np.arange(cells[-1] + 1)[:, None] == cells
@@ -191,16 +191,16 @@ def calibration_curve(
 def _calibration_point(
     table: ScoreTable, cell: np.ndarray, means: np.ndarray, z: float
 ) -> tuple[float, Figure]:
-    """Return the mean score and the share of positives of a cell, given by 0 and 1 for bins.
+    """Return the mean score and the share of positives of a cell, given as 0 and 1 per bin.
 
-    The interval holds the share, and its distance from the mean score as far as noise moves that:
-    where in their bins scores lie is not in it.
+    The interval covers the share, and its distance from the mean score as far as noise moves it,
+    but not the unknown place of scores within their bins.
     """
     counts, covariance = table.counts.ravel(), table.covariance
     within, inside = np.tile(cell, 2), np.concatenate([np.zeros_like(cell), cell])
     observed = ratio("observed", counts, covariance, inside, within, z)
     scores = np.tile(cell * means, 2)
-    # Counts below zero stay: without them noise would pull the mean towards bins without rows.
+    # Negative counts stay: otherwise noise would pull the mean towards empty bins.
     rows, (low, high) = float(within @ counts), means[cell > 0][[0, -1]]
     mean = float(np.clip(scores @ counts / rows, low, high)) if rows > 0.0 else 0.5 * (low + high)
     gaps, kept = inside - scores, np.maximum(counts, 0.0)

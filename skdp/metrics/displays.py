@@ -1,4 +1,4 @@
-"""Pictures of an evaluation with bands, figures by subgroup and the gaps between them."""
+"""Plots of an evaluation with intervals, and metrics by subgroup with gaps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from skdp.metrics.regression_result import SIZES_OF_ERRORS, PrivateRegressionRes
 from skdp.metrics.result import SHARES, Point, PrivateEvaluationResult
 from skdp.reporting.drawing import ResultDisplay
 
-# Ends of the axes of calibration curves, the first that nothing lies beyond.
+# Candidate ends of the axes of calibration curves; the smallest that contains all points is used.
 _REACHES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class EvaluationDisplay(ResultDisplay):
-    """Base of pictures of a result of the right kind: a line, and a band of intervals."""
+    """Base of plots of a result: a line and a band of intervals."""
 
     result: Any
     _reference: str
@@ -52,17 +52,17 @@ class EvaluationDisplay(ResultDisplay):
 
 
 class PrivateRocCurveDisplay(EvaluationDisplay):
-    """ROC curve of an evaluation, with the intervals of the sensitivity at every edge of bins.
+    """ROC curve of an evaluation, with an interval for the sensitivity at every edge of bins.
 
-    The band is pointwise: each interval holds by itself with the confidence of the result, all of
-    them together with less; it is for the sensitivity at the threshold of the point, whose false
-    positive rate is uncertain as well. Noisy rates need not fall with the threshold: the line is
-    the nearest that does.
+    The band is pointwise: each interval has the confidence of the result, all together have less.
+    An interval is for the sensitivity at the threshold of its point; the false positive rate is
+    uncertain as well. Noisy rates need not decrease with the threshold: the line is the nearest
+    curve that does.
 
     Parameters
     ----------
     result : PrivateEvaluationResult
-        What is shown; of more than two classes, ``result.of(label=...)``.
+        Result to plot; with more than two classes, ``result.of(label=...)``.
 
     Attributes
     ----------
@@ -97,17 +97,17 @@ class PrivateRocCurveDisplay(EvaluationDisplay):
 
 
 class PrivateCalibrationDisplay(EvaluationDisplay):
-    """Calibration curve of an evaluation: rates of positives by probability, with intervals.
+    """Calibration curve of an evaluation: rate of positives by probability, with intervals.
 
-    Of regressors it shows mean targets by mean predictions. The band is pointwise: each interval
-    holds by itself with the confidence of the result. Cells whose intervals are wide join their
-    neighbours; ``result.calibration_curve(largest_width=...)`` has other widths.
+    For regressors it shows the mean target by mean prediction. The band is pointwise: each interval
+    by itself has the confidence of the result. Cells with wide intervals are merged with their
+    neighbours; use ``result.calibration_curve(largest_width=...)`` for other widths.
 
     Parameters
     ----------
     result : PrivateEvaluationResult or PrivateRegressionResult
-        What is shown, of a regressor or a model with ``predict_proba``; of more than two classes,
-        ``result.of(label=...)``.
+        Result to plot, for a regressor or a model with ``predict_proba``; with more than two
+        classes, ``result.of(label=...)``.
 
     Attributes
     ----------
@@ -149,22 +149,22 @@ class PrivateCalibrationDisplay(EvaluationDisplay):
             slope = self.result.calibration_slope
             label = f"calibration, slope {slope.reason if np.isnan(slope) else repr(slope)}"
         points = self.result.calibration_curve()
-        # Of a rare outcome the corner is shown that points and intervals lie in.
+        # For a rare outcome, only the corner with points and intervals is shown.
         last = [max(point.x, point.y.interval[1]) for point in points]
         self._reach = next((end for end in _REACHES if last and end >= max(last)), 1.0)
         self._draw_curve(ax, points, {"label": label, "marker": "o"} | style)
 
 
 class PrivateErrorDisplay(EvaluationDisplay):
-    """Histogram of a regressor's errors, target less prediction, with intervals.
+    """Histogram of a regressor's errors, target minus prediction, with intervals.
 
-    A row between two tabulated errors counts for both of them, for the nearer more. Heights are
-    shares of rows per unit of the target, as of a density; each interval holds by itself.
+    A row between two tabulated errors counts for both, more for the nearer one. Heights are shares
+    of rows per unit of the target, like a density. Each interval is valid by itself.
 
     Parameters
     ----------
     result : PrivateRegressionResult
-        What is shown.
+        Result to plot.
 
     Attributes
     ----------
@@ -204,32 +204,32 @@ _FIGURES = ("roc_auc", "accuracy", "sensitivity", "specificity", "ppv", "prevale
 
 
 class PrivateMetricFrame:
-    """Figures of each subgroup, or of each of several classes; named as fairlearn's MetricFrame.
+    """Metrics of each subgroup or class, with the interface of fairlearn's MetricFrame.
 
     Parameters
     ----------
     result : PrivateEvaluationResult or PrivateRegressionResult
-        Of an evaluation with subgroups, or of more than two classes.
+        Result of an evaluation with subgroups, or with more than two classes.
     metrics : sequence of str or None, default=None
-        Names of figures in [0, 1] of the result, by default AUC, accuracy, sensitivity,
-        specificity, PPV and prevalence. Regressors have sizes of errors, by default all: mean,
-        median, and root mean squared.
+        Names of metrics of the result in [0, 1]. For regressors, names of error sizes: mean, median
+        and root mean squared. None uses AUC, accuracy, sensitivity, specificity, PPV and
+        prevalence, or all error sizes.
     by : {"subgroup", "label"}, default="subgroup"
-        What the groups are: declared subgroups, or classes against all others.
+        Groups to compare: declared subgroups, or classes against all others.
 
     Attributes
     ----------
     overall : dict
-        Figures of all rows by name; by label, means over classes (macro averages), whose interval
-        is the mean of theirs.
+        Metrics of all rows by name. By label they are means over classes (macro averages), with
+        the mean of the intervals.
     by_group : dict
-        For each group, its figures by name.
+        Metrics by name, for each group.
 
     Notes
     -----
-    All of it is post-processing of one release. Intervals of `by_group` hold each by itself; those
-    of gaps are made of intervals that hold for all groups at once (Bonferroni), and so hold
-    whichever groups turn out to be the best and the worst.
+    All values are post-processing of one release. Each interval of `by_group` is valid by itself.
+    Intervals of gaps are built from intervals that are valid for all groups at once (Bonferroni),
+    so they are valid whichever groups turn out best and worst.
 
     Examples
     --------
@@ -261,8 +261,8 @@ class PrivateMetricFrame:
         groups = tables.subgroups if by == "subgroup" else classes
         if groups is None or (by == "label" and len(groups) <= 2):
             raise ValueError(
-                f"the result has no groups by {by!r}: declare subgroups=[...] of the evaluation, "
-                "or take by='label' for more than two classes."
+                f"the result has no groups by {by!r}: declare subgroups=[...] in the evaluation, "
+                "or use by='label' with more than two classes."
             )
         self._parts = {group: result.of(**{by: group}) for group in groups}
         self._metrics = tuple(metrics or (SIZES_OF_ERRORS if numbers else _FIGURES))
@@ -275,32 +275,32 @@ class PrivateMetricFrame:
         self.overall = self._of(result) if by == "subgroup" else self._over_classes()
 
     def difference(self) -> dict[str, Figure]:
-        """Return the largest figure less the smallest, by name.
+        """Return the difference of the largest and the smallest value of each metric.
 
         Returns
         -------
         dict
-            Figures of at least 0 with intervals.
+            Differences, at least 0, with intervals, by name.
         """
         return self._gaps("difference", lambda least, most: most - least)
 
     def ratio(self) -> dict[str, Figure]:
-        """Return the smallest figure as a share of the largest, by name.
+        """Return the ratio of the smallest and the largest value of each metric.
 
         Returns
         -------
         dict
-            Figures in [0, 1] with intervals.
+            Ratios in [0, 1] with intervals, by name.
         """
         return self._gaps("ratio", lambda least, most: least / most if most > 0.0 else 1.0)
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas frame: groups, overall, the largest gaps.
+        """Return a pandas frame with groups, overall values and largest gaps.
 
         Returns
         -------
         DataFrame
-            Each pair of a figure's name and "value", "low" or "high" is a column.
+            One column per metric and "value", "low" or "high".
 
         Raises
         ------
@@ -331,7 +331,7 @@ class PrivateMetricFrame:
         return [names, *([str(key), *map(repr, row.values())] for key, row in self._rows())]
 
     def _rows(self) -> list[tuple[Hashable, dict[str, Figure]]]:
-        """Return rows by name; a group may be called as the ones below are."""
+        """Return rows with names; a group may have the same name as one added here."""
         gaps = ("largest difference", self.difference()), ("smallest ratio", self.ratio())
         return [*self.by_group.items(), ("overall", self.overall), *gaps]
 
@@ -342,8 +342,8 @@ class PrivateMetricFrame:
         found = {}
         for name in self._metrics:
             parts = [figures[name] for figures in self.by_group.values()]
-            # Classes share their rows: whatever the dependence, deviations of a mean are at most
-            # the mean of the deviations.
+            # Classes share rows. Whatever the dependence, the deviation of a mean is at most the
+            # mean of the deviations.
             low, high = np.mean([part.interval for part in parts], axis=0)
             found[name] = Figure(float(np.mean(parts)), (low, high), name)
         return found

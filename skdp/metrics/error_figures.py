@@ -1,4 +1,4 @@
-"""Figures of a regressor from released sums and tables, each with an interval: post-processing."""
+"""Metrics of a regressor from released sums and tables, with intervals; all post-processing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LARGEST_SHARE = 100.0
 _CELLS = 10
 # How finely a median is looked for between two tabulated errors.
 _STEPS = 256
-# Density at the largest error, in parts of that at half of it.
+# Density at the largest error, as a share of the density at half of it.
 _FALL = 0.25
-# Rows with the largest error that might have been drawn as well: of a few none is easily seen.
+# Rows with the largest error that the sample may lack by chance.
 _MISSED = 1.0
 _UP, _DOWN, _SQUARE, _, _, _NUMBER, _CUT, _CUT_SQUARE = np.eye(8)
 Estimate = tuple[float, Interval]
@@ -34,9 +34,9 @@ def _noise(
 
 
 def _at_least(part: ErrorPart, z: float, estimate: Callable[[bool, float], Estimate]) -> Estimate:
-    """Return an estimate of what is at least as large as that of cut errors, where any are cut.
+    """Return an estimate that is at least the one of cut errors, if errors may be cut.
 
-    One of two lower ends is too large as often as one of them would be, if each takes half.
+    Each of the two lower ends has half of the error probability.
     """
     value, (low, high) = estimate(False, z)
     if part.nodes[-1] > 1.0:
@@ -66,7 +66,7 @@ def _mean(
 
 
 def mean_absolute_error(part: ErrorPart, z: float) -> Figure:
-    """Return the mean size of errors."""
+    """Return the mean absolute error."""
 
     def estimate(cut: bool, z: float) -> Estimate:
         weights, squares = (_CUT, _CUT_SQUARE) if cut else (_UP + _DOWN, _SQUARE)
@@ -79,7 +79,7 @@ def mean_absolute_error(part: ErrorPart, z: float) -> Figure:
 
 
 def mean_error(part: ErrorPart, z: float) -> Figure:
-    """Return the mean of target less prediction."""
+    """Return the mean of target minus prediction."""
     up, down, squares = part.sums[:3]
     sampling = max(float(squares - (up - down) ** 2 / part.n), 0.0)
     found = _mean(part, z, _UP - _DOWN, lambda _: sampling, part.most, -1.0)
@@ -111,7 +111,7 @@ def _shown(
 
 
 def median_absolute_error(part: ErrorPart, z: float) -> Figure:
-    """Return the median size of errors, whose interval holds whatever their law."""
+    """Return the median absolute error; its interval is valid for any law of errors."""
     middle = part.nodes.size // 2
     by_node = part.counts.sum(axis=0)
     by_size = by_node[middle:] + np.append(0.0, by_node[:middle][::-1])
@@ -131,9 +131,9 @@ def median_absolute_error(part: ErrorPart, z: float) -> Figure:
 
 @lru_cache(16)
 def _shares_below(tabulated: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sizes of errors, weights on counts by node that say how many are smaller, and bounds.
+    """Return error sizes, weights on counts by node for the number of smaller errors, and bounds.
 
-    A density that is a line between nodes gives each the area of its product with the node's hat.
+    With a piecewise linear density, each node has the area of its product with the node's hat.
     """
     nodes = np.array(tabulated)
     gaps = np.diff(nodes)
@@ -143,7 +143,7 @@ def _shares_below(tabulated: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray,
     sizes = np.append((nodes[:-1, None] + gaps[:, None] * steps).ravel(), nodes[-1])
     heights = np.stack([np.interp(sizes, nodes, hat) for hat in np.eye(nodes.size)], axis=1)
     areas = 0.5 * np.diff(sizes)[:, None] * (heights[1:] + heights[:-1])
-    # What is counted at the largest error beyond the density there are errors that were cut.
+    # Counts at the largest error in excess of the density there are cut errors.
     falls = np.vstack([np.eye(nodes.size - 1), _FALL * np.eye(nodes.size - 1)[-1]])
     below = np.vstack([np.zeros(nodes.size), np.cumsum(areas, axis=0)]) @ falls
     weights = np.pad(below @ np.linalg.inv(hats[:-1] @ falls), ((0, 0), (0, 1)))
@@ -152,9 +152,9 @@ def _shares_below(tabulated: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray,
 
 
 def _bounds_of_shares(count: int, steps: np.ndarray) -> np.ndarray:
-    """Return weights on counts by node that are above 0 on average only for sizes not the median.
+    """Return weights on counts by node with a positive mean only for sizes other than the median.
 
-    Lines between nodes are below the rows that are smaller, less a half, or those that are larger.
+    Lines between nodes are below the number of smaller rows minus a half, or of larger rows.
     """
     node = np.arange(count)
     gap = np.append(np.repeat(node[:-1], steps.size), node[-1])[:, None]
@@ -169,7 +169,7 @@ def _bounds_of_shares(count: int, steps: np.ndarray) -> np.ndarray:
 
 
 def r2(part: ErrorPart, z: float) -> Figure:
-    """Return the share of the targets' variance that predictions explain, by Fieller's sets."""
+    """Return the explained share of the variance of the targets, with Fieller's sets."""
     share, (low, high) = _at_least(part, z, lambda cut, z: _unexplained(part, cut, z))
     return Figure(
         1.0 - share, (1.0 - high if high < _LARGEST_SHARE else -math.inf, 1.0 - low), "r2"
@@ -177,7 +177,7 @@ def r2(part: ErrorPart, z: float) -> Figure:
 
 
 def _unexplained(part: ErrorPart, cut: bool, z: float) -> Estimate:
-    """Return the share of the targets' variance that errors, or cut errors, have."""
+    """Return the share of the variance of the targets in errors, or in cut errors."""
     n, (first, second) = part.n, part.sums[3:5].tolist()
     middle, of_first = first / n, part.covariance[3, 3]
     spread = second - (first**2 - of_first) / n
@@ -195,15 +195,15 @@ def _unexplained(part: ErrorPart, cut: bool, z: float) -> Estimate:
 
 
 def _reach(part: ErrorPart, cut: bool) -> float:
-    """Return the largest error, or that at which errors are cut, on the scale of v."""
+    """Return the largest error, or the size at which errors are cut, on the scale of v."""
     return 2.0 * (part.largest_error / part.most if cut else 1.0)
 
 
 def _fourth_moments(part: ErrorPart, cut: bool) -> tuple[float, float, float]:
     """Return sums of e^4, e^2 d^2 and d^4, with errors e and targets d from their mean.
 
-    They are the table's, within what second moments leave possible; of e^4 as much more as its
-    noise may hide.
+    They come from the table, within the limits that second moments allow. The sum of e^4 is raised
+    by the amount that its noise may hide.
     """
     n, (first, second) = part.n, part.sums[3:5].tolist()
     middle, reach = float(np.clip(first / n, -1.0, 1.0)), _reach(part, cut)
@@ -225,7 +225,7 @@ def _within(value: float, low: float, high: float) -> float:
 
 
 def error_histogram(part: ErrorPart, z: float) -> list[tuple[float, Figure, float]]:
-    """Return nodes, and the shares of rows that are counted at them, shared out between two."""
+    """Return nodes and the shares of rows counted at them; each row is split between two."""
 
     def share(node: int) -> Figure:
         weights = np.zeros((1, *part.counts.shape))
@@ -249,7 +249,7 @@ def calibration_curve(
 ) -> list[tuple[float, Figure, float]]:
     """Return mean prediction, mean target and least prediction of cells of about a tenth each.
 
-    Cells join until each interval is narrower than such a part of the target's range.
+    Cells are merged until each interval is narrower than `largest_width` of the target's range.
     """
     low, high = part.bounds
     half, count, rows = 0.5 * (high - low), len(part.counts), part.counts.sum(axis=1)
@@ -270,7 +270,7 @@ def calibration_curve(
 
 
 def _possible(part: ErrorPart) -> np.ndarray:
-    """Return which counts, of shape (n_bins, n_nodes), are of errors that bounds allow."""
+    """Return a mask of shape (n_bins, n_nodes) of errors that the bounds allow."""
     edges, places = np.linspace(-1.0, 1.0, len(part.counts) + 1), part.nodes / part.nodes[-1]
     # A row between two nodes counts at both: the node before is one that it passed.
     before = np.append(places[1:], 1.0), np.append(-1.0, places[:-1])
@@ -280,10 +280,10 @@ def _possible(part: ErrorPart) -> np.ndarray:
 
 
 def _mean_error_within(part: ErrorPart, cell: slice, z: float) -> tuple[float, Interval]:
-    """Return the mean of errors whose predictions lie in a cell of bins, and its interval."""
+    """Return the mean of errors with predictions in a cell of bins, and its interval."""
     counts = part.counts[cell].sum(axis=0)
     weights = np.zeros((2, *part.counts.shape))
-    # Errors that bounds rule out there have counts of noise alone.
+    # Errors that the bounds exclude there have counts of pure noise.
     possible = _possible(part)[cell]
     weights[:, cell] = np.stack([part.nodes, np.ones_like(part.nodes)])[:, None] * possible
     (total, rows), covariance = part.joint(weights)

@@ -1,4 +1,4 @@
-"""The one release that figures of a regressor follow from: sums of errors, and tables of them."""
+"""Release of a regressor's evaluation: sums of errors, and tables of errors."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from skdp.statistics.counts import table_of
 from skdp.statistics.noise import UNIT, share_noise
 from skdp.tables.units import Units
 
-# Errors between which a row is shared out, so that means are exact; in parts of the largest one.
+# Tabulated errors, as shares of the largest one. A row is split between two; means stay exact.
 _HALF = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0])
 # Parts of the budget: for the sums, for the table, for its sums over bins.
 _SHARES = (0.7, 0.2, 0.1)
-# Released of the sums of c+, c-, c^2, v, v^2, 1, |l|, l^2 is the distance from a public middle, on
-# a scale: of subgroups also how many rows they have, and those of cut errors l if any may be cut.
+# Sums of c+, c-, c^2, v, v^2, 1, |l|, l^2 are released as distances from a public middle, on a
+# scale. The number of rows 1 is for subgroups only, cut errors l only if errors may be cut.
 _MIDDLES = np.array([0.0, 0.0, 0.75, 0.0, 0.75, 0.0, 0.5, 0.5])
 _SCALES = np.sqrt([1.0, 1.0, 0.5, 4.0, 2.0, 32 / 19, 4.0, 4.0])
-# Squared L2 sensitivity of the sums of one record, without and with subgroups, and what cut errors
-# add to it (docs/proofs/evaluation.md, Theorem 5).
+# Squared L2 sensitivity of the sums of one record, without and with subgroups, and the addition
+# of cut errors (docs/proofs/evaluation.md, Theorem 5).
 _SQUARED = {"add-remove": (45 / 32, 2.0, 1 / 8), "replace-one": (4.0, 4.0, 1 / 2)}
 
 
 def nodes_of(most: float) -> np.ndarray:
-    """Return tabulated errors in parts of the largest one, up to the most that bounds allow."""
+    """Return tabulated errors as shares of the largest one, up to the most that bounds allow."""
     doubled = 2.0 ** np.arange(1, 64)
     sizes = np.concatenate([_HALF, doubled[doubled < most], [most] if most > 1.0 else []])
     return np.concatenate([-sizes[::-1], [0.0], sizes])
@@ -41,12 +41,12 @@ def nodes_of(most: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ErrorPart:
-    """What was released of all rows or of a subgroup, and its noise.
+    """Released values of all rows or of a subgroup, and their noise.
 
-    With errors c in parts of the distance of the bounds, and targets v between -1 and 1, `sums` are
-    those of the positive and the negative parts of c, of c^2, v, v^2 and 1, the number of rows; if
-    the largest error is less than that distance, also of sizes and squares of errors that are cut
-    at it, in parts of it. `counts` has shape (n_bins, n_nodes): bins of the prediction, of equal
+    Errors c are shares of the distance of the bounds, and targets v lie between -1 and 1. `sums`
+    are those of the positive part of c, its negative part, c^2, v, v^2 and 1 (the number of rows).
+    If the largest error is less than the distance, sums of sizes and squares of errors cut at it
+    follow, as shares of it. `counts` has shape (n_bins, n_nodes): bins of the prediction, of equal
     width, by errors at `nodes`.
     """
 
@@ -60,17 +60,17 @@ class ErrorPart:
 
     @property
     def n(self) -> float:
-        """Number of rows, at least 1, as far as it is known."""
+        """Estimated number of rows, at least 1."""
         return max(float(self.sums[5]), 1.0)
 
     @property
     def most(self) -> float:
-        """The distance of the bounds."""
+        """Distance of the bounds."""
         return self.bounds[1] - self.bounds[0]
 
     @cached_property
     def nodes(self) -> np.ndarray:
-        """Tabulated errors, in parts of the largest one."""
+        """Tabulated errors, as shares of the largest one."""
         return nodes_of(self.most / self.largest_error)
 
     @property
@@ -79,9 +79,9 @@ class ErrorPart:
         return (2.0 * np.arange(len(self.counts)) + 1.0) / len(self.counts) - 1.0
 
     def joint(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return sums of counts by weights, and the covariance of the noise of `sums` and these."""
+        """Return weighted sums of counts, and the joint noise covariance of `sums` and these."""
         flat = weights.reshape(len(weights), -1)
-        # Of the number of rows, as far as it is known, each count was given the same share.
+        # Each count received the same share of the estimated number of rows.
         moved = flat.mean(axis=1)
         own = weights - moved[:, None, None]
         over_bins, bins = own.sum(axis=1), len(self.counts)
@@ -94,9 +94,10 @@ class ErrorPart:
 
 @dataclass(frozen=True, eq=False)
 class ErrorTables:
-    """All that is released, subgroup by subgroup, and the public numbers that belong to it.
+    """All released values by subgroup, with the public numbers.
 
-    `sum_noise` holds deviations of sums, `variances` those of a count and of its sum over bins.
+    `sum_noise` has standard deviations of sums, `variances` those of a count and of its sum over
+    bins.
     """
 
     sums: np.ndarray
@@ -109,10 +110,10 @@ class ErrorTables:
     subgroups: tuple[Any, ...] | None = None
 
     def part(self, subgroup: Any = None) -> ErrorPart:
-        """Return what is known of a subgroup, or of all rows."""
+        """Return the released values of a subgroup, or of all rows."""
         members = members_of(subgroup, self.subgroups)
         every, taken = len(self.counts), len(self.counts[members])
-        # The numbers of rows add up to n, and each took its share of the middles along.
+        # The numbers of rows add up to n, and each contains its share of the middles.
         noise, moved = self.sum_noise**2, _MIDDLES[: self.sum_noise.size].copy()
         noise[5], moved[5] = 0.0, 1.0
         of_number = self.sum_noise[5] ** 2 * taken * (1.0 - taken / every)
@@ -125,7 +126,7 @@ class ErrorTables:
 
 @dataclass(frozen=True, eq=False)
 class ErrorPlan:
-    """Bins, noise and price of one release, from public numbers alone."""
+    """Bins, noise and privacy cost of one release, from public numbers only."""
 
     n_bins: int
     releases: tuple[Release, ...]
@@ -138,12 +139,12 @@ class ErrorPlan:
 
     @property
     def nodes(self) -> np.ndarray:
-        """Tabulated errors, in parts of the largest one."""
+        """Tabulated errors, as shares of the largest one."""
         return nodes_of((self.bounds[1] - self.bounds[0]) / self.largest_error)
 
     @property
     def entries(self) -> list[int]:
-        """Which sums are released."""
+        """Indices of the released sums."""
         numbers = [] if self.subgroups is None else [5]
         return [*range(5), *numbers, *([6, 7] if self.nodes[-1] > 1.0 else [])]
 
@@ -196,7 +197,7 @@ class ErrorPlan:
             "(Canonne, Kamath & Steinke 2020; docs/proofs/evaluation.md)"
         )
 
-    @np.errstate(all="ignore")  # that a row is near 0 is not said
+    @np.errstate(all="ignore")  # a warning would reveal that a row is near 0
     def count(
         self,
         truth: np.ndarray,
@@ -218,7 +219,7 @@ class ErrorPlan:
         parts = [np.maximum(c, 0.0), np.maximum(-c, 0.0), c**2, v, v**2]
         parts += [np.ones_like(c), size, size**2]
         whole = np.full(v.size, UNIT, dtype=np.int64)
-        if units is not None:  # a person is the mean of his rows
+        if units is not None:  # a unit is the mean of its rows
             whole = UNIT // units.counts[units.codes]
         sums = []
         for entry in self.entries:
@@ -227,8 +228,8 @@ class ErrorPlan:
             if units is None:
                 sums.append(table_of([own], [groups], steps))
             else:
-                of_person = table_of([own, units.codes], [groups, units.n_units], steps)
-                sums.append((of_person // units.counts).sum(axis=1))
+                of_unit = table_of([own, units.codes], [groups, units.n_units], steps)
+                sums.append((of_unit // units.counts).sum(axis=1))
         bins = np.minimum((0.5 * (q + 1.0) * self.n_bins).astype(int), self.n_bins - 1)
         left = np.clip(np.searchsorted(nodes, error, side="right") - 1, 0, nodes.size - 2)
         share = (error - nodes[left]) / np.diff(nodes)[left]
@@ -248,7 +249,7 @@ class ErrorPlan:
         )
 
     def assemble(self, sums: np.ndarray, table: np.ndarray, histogram: np.ndarray) -> ErrorTables:
-        """Return estimates that have the public sum; all of it is post-processing."""
+        """Return estimates with the public sum, by post-processing."""
         released = self.entries
         found = np.zeros((len(sums), 8 if 6 in released else 6))
         deviations = np.zeros(found.shape[1])

@@ -1,4 +1,4 @@
-"""`PrivateEvaluation`: a public model's performance on private rows, from one charged release."""
+"""`PrivateEvaluation`: performance of a public classifier on private rows."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from skdp.tables.records import fit_context
 
 
 class ScoresRows(EvaluatesModel):
-    """Base of what releases tables of a public classifier's scores by label."""
+    """Base of estimators that release tables of a public classifier's scores by label."""
 
     _assumptions = (
-        "the model is public: what it learned of private rows was paid for by its own fit",
-        "a row's score is a function of that row and the model alone",
+        "the model is public: its fit was charged for the private rows that it learned from",
+        "the score of a row is a function only of that row and the model",
         "the label set, subgroups, thresholds and all parameters are public",
     )
 
     @abstractmethod
     def _thresholds(self) -> tuple[float, ...]:
-        """Return the probabilities at which rows are counted most sharply."""
+        """Return the probabilities at which counts have the least noise."""
 
     def _of_seed(self) -> Any:
-        """Return whose parameters the noise of a seed is tied to."""
+        """Return the estimator whose parameters enter the key of seeded noise."""
         return self
 
     def _about(self, model: Any) -> tuple[tuple[np.ndarray, bool], Callable[..., Any]]:
-        """Return the label set, whether scores are probabilities, and what gives them."""
+        """Return the label set, whether scores are probabilities, and the method for scores."""
         probabilities = responds(model, "predict_proba")
         if not probabilities and not responds(model, "decision_function"):
             raise TypeError(
-                f"{type(model).__name__} has neither predict_proba nor decision_function: give a "
-                "fitted classifier, or a regressor to PrivateRegressionEvaluation."
+                f"{type(model).__name__} has neither predict_proba nor decision_function: pass a "
+                "fitted classifier, or use PrivateRegressionEvaluation for a regressor."
             )
         one_vs_one = (
             responds(model, "decision_function_shape") and model.decision_function_shape == "ovo"
         )
         if not probabilities and one_vs_one:
-            raise ValueError("decision_function_shape='ovo' has no score a class: take 'ovr'.")
+            raise ValueError("decision_function_shape='ovo' has no score per class: use 'ovr'.")
         known = model.classes_ if responds(model, "classes_") else None
         declared = self._given("classes")
         given = known if declared is None else declared
         if given is None:
-            raise ValueError("the model has no classes_: name the label set with classes=.")
+            raise ValueError("the model has no classes_: pass the label set as classes=.")
         classes, _ = encode_labels(np.asarray(given), given)
         if known is not None and not np.array_equal(classes, known):
             raise ValueError("classes= must be the classes that the model was fitted with.")
@@ -95,21 +95,25 @@ class ScoresRows(EvaluatesModel):
 
 
 class PrivateEvaluation(HasSubgroups, ScoresRows):
-    """Performance of a public model on private rows: every figure with an interval, one charge.
+    """Performance of a public classifier on private rows, with intervals and one charge.
 
-    The scores of the rows are counted in public bins, by label; noise is added to the counts, once.
-    Accuracy, sensitivity, specificity, predictive values, ROC and precision-recall curves and their
-    areas, Brier score and calibration follow from them and cost nothing more.
+    Scores are counted in bins, by label, and noise is added to the counts once. Accuracy,
+    sensitivity, specificity, predictive values, ROC and precision-recall curves with their areas,
+    Brier score and calibration follow from the counts without further cost.
+
+    See Also
+    --------
+    PrivateRegressionEvaluation : The same for regressors.
 
     Notes
     -----
-    Bins lie where scores do: fourteen noisy counts find a sixth and five sixths of them first. A
-    row then lies in one cell of the table of each class (of one table, for two classes). Counts of
-    bins, of cells between thresholds, and two sums of how far scores lie from the middles of bins
-    have discrete Gaussian noise. All is one event that the accountant prices. The L2 sensitivity of
-    each table is 1, or the root of 2 under replace-one: :ref:`Theorem 1 of evaluation
-    <evaluation-1>`, and of the rest :ref:`Theorem 6 <evaluation-6>` and :ref:`Theorem 7
-    <evaluation-7>`. Intervals count sampling and noise.
+    Fourteen noisy counts find the quantiles 1/6 and 5/6 of the scores, and bins are placed around
+    them. Each row is then in one cell of the table of each class (of one table, for
+    two classes). The counts of bins, the counts between thresholds, and two sums of the distances
+    of scores from the middles of their bins have discrete Gaussian noise, all in one event. The L2
+    sensitivity of each table is 1, or the square root of 2 under replace-one: :ref:`Theorem 1 of
+    evaluation <evaluation-1>`; for the rest see :ref:`Theorem 6 <evaluation-6>` and :ref:`Theorem 7
+    <evaluation-7>`. Intervals cover sampling and noise.
 
     References
     ----------
@@ -140,62 +144,63 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
 
     thresholds: Any = parameter(
         "sequence of floats",
-        """Probabilities in (0, 1). A row is predicted to be positive if its score reaches a
-        threshold; figures are sharpest at those that are declared here.""",
+        """Probabilities in (0, 1). A row is predicted positive if its score reaches a threshold.
+        Declare every threshold that you will report: counts are most precise there.""",
         default=(0.5,),
     )
     score_values: Any = parameter(
         "array of shape (n_values,) or None",
-        """The values that scores can take, if they are few, as those of the leaves of a tree: each
-        is a bin of its own. They are to be read off the model or its rounding, never off scores. No
-        budget is spent on where bins lie then.""",
+        """Possible score values, for models with few distinct scores such as trees. Each value has
+        a separate bin, and placing bins needs no budget. Derive them from the model or its
+        rounding, never from scores of private rows. With None, noisy counts find the range of the
+        scores.""",
         default=None,
     )
     classes: Any = parameter(
         "sequence or None",
-        """The public label set; None takes ``classes_`` of the model. Of two classes the last in
-        sorted order is positive; of more each has a table against the others.""",
+        """Public label set. With two classes, the last in sorted order is positive; with more, each
+        class has a table against the others. None uses ``classes_`` of the model.""",
         default=None,
     )
 
-    _released = ("noisy counts of scores by label", "all figures that follow from them")
+    _released = ("noisy counts of scores by label", "all metrics computed from them")
 
     def evaluate(
         self, model: Any, X: Any, y: Any = None, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateEvaluationResult:
-        """Charge the budget, score the rows, and release.
+        """Charge the budget, score the rows, and release all metrics.
 
         Parameters
         ----------
         model : fitted classifier
-            With ``predict_proba``, or else ``decision_function``, whose margins m count as scores
-            1 / (1 + e^-m). It is public: fitted privately, or on other rows.
+            Public model: fitted privately, or on other rows. It has ``predict_proba``, or else
+            ``decision_function``; a margin m counts as the score 1 / (1 + e^-m).
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            The private rows, as the model takes them; for a pipeline of a schema also a table with
-            other columns of that.
+            Private rows, in the format of the model. For a pipeline of a schema, also the complete
+            table.
         y : array of shape (n_samples,) or None, default=None
-            Their labels, all of the label set. None takes the column of the label, for a pipeline
+            Labels, all from the label set. None uses the label column of the table, for a pipeline
             of a schema.
         subgroups : array of shape (n_samples,) or None, default=None
-            The subgroup of each row, where the evaluation declares subgroups.
+            Subgroup of each row; required if the evaluation declares subgroups.
         groups : array of shape (n_samples,) or None, default=None
-            The id of the person that each row belongs to; None takes the column of ids, for a
-            pipeline of a schema, where the table has it. Then persons are protected, with all
-            their rows, figures are means over persons, and n is the number of persons.
+            Patient id of each row. Each patient is then protected with all rows, metrics are means
+            over patients, and n is the number of patients. None uses the id column of the table
+            if it has one, for a pipeline of a schema.
 
         Returns
         -------
         PrivateEvaluationResult
-            All figures.
+            All metrics with intervals.
 
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or input, before anything is charged; and if the model fails on the
-            rows or returns other than one score for each row and class, after the charge. Scores
-            that are NaN count as 0.
+            For invalid parameters or input, before the charge. Also after the charge, if the model
+            fails on the rows or does not return one score for each row and class. NaN scores count
+            as 0.
         BudgetExceededError
-            If the budget cannot take the charge; the rows are not used then.
+            If the charge exceeds the remaining budget; the rows are not used.
         """
         found: PrivateEvaluationResult = self._release(
             X, y, {"model": model, "subgroups": subgroups, "groups": groups}
@@ -205,23 +210,23 @@ class PrivateEvaluation(HasSubgroups, ScoresRows):
     def expected_widths(
         self, n: int, prevalence: float = 0.5, *, auc: float = 0.8
     ) -> dict[str, float]:
-        """Return how wide intervals will be, from public numbers, before anything is spent.
+        """Return the expected widths of intervals, from public numbers and without a charge.
 
         Parameters
         ----------
         n : int
-            Number of rows (of persons, where `evaluate` will be given groups).
+            Number of rows, or of patients if `evaluate` will have ``groups=``.
         prevalence : float, default=0.5
-            A guess of the share of positive rows, in (0, 1).
+            Assumed share of positive rows, in (0, 1).
         auc : float, default=0.8
-            A guess of the model's area under the ROC curve, in (0.5, 1).
+            Assumed area under the ROC curve of the model, in (0.5, 1).
 
         Returns
         -------
         dict
-            The widths of 95 % intervals by the names of figures, at the first threshold, for a
-            calibrated model whose log odds are normal in each class; without the expected
-            calibration error, whose interval depends on the noise that is drawn.
+            Widths of 95 % intervals by name of the metric, at the first threshold. They are for a
+            calibrated model with normal log odds in each class. The expected calibration error is
+            left out, because its interval depends on the drawn noise.
 
         Examples
         --------

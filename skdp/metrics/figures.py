@@ -1,7 +1,7 @@
-"""Figures of one table of scores by label, each with an interval.
+"""Metrics of one table of scores by label, each with an interval.
 
-Intervals are for the population that the rows were drawn from: they count sampling and noise. A
-table of two labels is written flat, label 0 first.
+Intervals are for the population of the rows: they cover sampling and noise. A table of two labels
+is flattened, label 0 first.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from scipy.special import ndtri
 from skdp.plans.scores import ScoreBins, ScoreTable
 
 Interval = tuple[float, float]
-# Why a figure has no value.
+# Reason for a metric without a value.
 _HIDDEN = "withheld: noise hides it"
 
 
 class Figure(float):
-    """A number that has an interval for its value in the population.
+    """Number with an interval for its value in the population.
 
     Parameters
     ----------
     value : float
-        The figure, NaN where the counts leave nothing to divide by.
+        Value of the metric; NaN if it is withheld.
     interval : tuple of two floats
-        Values that sampling and noise do not rule out.
+        Values that sampling and noise do not exclude.
     name : str
-        What it is the figure of.
+        Name of the metric.
     reason : str, default=""
-        Why it is withheld, or wider than noise and sampling alone would make it.
+        Reason why the value is withheld, or why the interval is wider than noise and sampling
+        require.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class Figure(float):
     reason: str = ""
 
     def __new__(cls, value: float, interval: Interval, name: str, reason: str = "") -> Figure:
-        """Make a float of it."""
+        """Create the float with its interval."""
         figure = super().__new__(cls, value)
         figure.name, figure.interval = name, (float(interval[0]), float(interval[1]))
         figure.reason = reason or (_HIDDEN if math.isnan(value) else "")
@@ -64,12 +65,12 @@ class Figure(float):
 
     @property
     def width(self) -> float:
-        """How wide the interval is."""
+        """Width of the interval."""
         return self.interval[1] - self.interval[0]
 
 
 def quantile(confidence: float) -> float:
-    """Return how many deviations a two-sided interval reaches."""
+    """Return the half width of a two-sided interval in standard deviations."""
     return float(ndtri(0.5 + 0.5 * confidence))
 
 
@@ -80,10 +81,10 @@ def not_ruled_out(
     limits: Interval = (0.0, 1.0),
     least: float = 0.0,
 ) -> Interval:
-    """Return the hull of the root, and of where ``statistic^2 <= z^2 max(variance, least)``.
+    """Return the hull of the root and of the set ``statistic^2 <= z^2 max(variance, least)``.
 
-    The statistic is a falling line, and the variance a parabola: three points determine each. What
-    has no end within the limits ends there (Fieller), and so does what has its root beyond.
+    The statistic is a decreasing line, and the variance a parabola: three points determine each.
+    A set or a root beyond the limits is cut there (Fieller).
     """
     low, high = limits
     points = np.array([low, 0.5 * (low + high), high])
@@ -92,7 +93,7 @@ def not_ruled_out(
     fall = line[0] - line[2]
     if not fall > 0.0:  # noise leaves nothing to divide by
         return limits
-    # The root agrees with the statistic whatever the variance: the set is never empty.
+    # The root is consistent with the statistic for any variance: the set is never empty.
     ends = [low + float(np.clip(line[0] / fall, 0.0, 1.0)) * (high - low)]
     for spread in (parabola, np.full(3, least)) if least > 0.0 else (parabola,):
         ends += _where_negative(line**2 - z**2 * spread, low, high)
@@ -100,7 +101,7 @@ def not_ruled_out(
 
 
 def _where_negative(values: np.ndarray, low: float, high: float) -> list[float]:
-    """Return the ends of where a parabola, given at both ends and halfway, is at most 0."""
+    """Return the ends of the set where a parabola, given at both ends and halfway, is at most 0."""
     at_low, middle, at_high = values.tolist()
     second = 2.0 * (at_low - 2.0 * middle + at_high)
     first = at_high - at_low - second
@@ -124,7 +125,7 @@ def ratio(
 ) -> Figure:
     """Return the share of some counts in others, with the interval of Wilson and Fieller.
 
-    Both are given by weights on the flat counts, of which those of `inside` are 0 or 1.
+    Both are weights on the flat counts; those of `inside` are 0 or 1.
     """
     x, y = float(inside @ counts), float(within @ counts)
     noise = np.stack([inside, within]) @ covariance @ np.stack([inside, within]).T
@@ -143,10 +144,10 @@ def narrow_points(
     rows: np.ndarray,
     largest_width: float,
 ) -> list[tuple[Any, ...]]:
-    """Return a point for each cell of bins between edges, whose second part is a Figure.
+    """Return a point for each cell of bins between edges; its second part is a `Figure`.
 
-    The cell with the widest interval joins its neighbour of fewer rows until all are narrow. There
-    is no point where even all rows together are too few.
+    The cell with the widest interval is merged with its smaller neighbour until all are narrow. The
+    list is empty if all rows together are too few.
     """
     ends = list(edges)
     points = [point(*pair) for pair in pairwise(ends)]
@@ -166,13 +167,13 @@ def narrow_points(
 
 
 def average(name: str, parts: Sequence[Figure]) -> Figure:
-    """Return the mean of independent figures: squares of their reaches add up."""
+    """Return the mean of independent metrics; squares of the half widths add up."""
     value = float(np.mean(parts))
     if math.isnan(value):
         return Figure(value, (0.0, 1.0), name)
     ends = np.array([part.interval for part in parts])
     reach = np.abs(np.array(parts)[:, None] - ends)
-    # An end at a limit was cut off there, and tells less than it seems.
+    # An end at a limit was cut there, and is less informative than it seems.
     cut = ((ends == 0.0) | (ends == 1.0)).any(axis=0)
     reach = np.where(cut, reach.sum(axis=0), np.linalg.norm(reach, axis=0)) / len(parts)
     return Figure(value, (max(0.0, value - reach[0]), min(1.0, value + reach[1])), name)
@@ -184,16 +185,16 @@ def widened(
     figure: Callable[[np.ndarray], tuple[float, Interval]],
     limits: Interval = (0.0, 1.0),
 ) -> Figure:
-    """Return a figure whose interval covers half of what slopes within bins change of it."""
+    """Return a metric with an interval that covers half of the effect of slopes within bins."""
     (value, (low, high)), (flat, _) = map(figure, bins.spreads)
     slack = 0.5 * abs(value - flat) if math.isfinite(value + flat) else 0.0
     return Figure(value, (max(limits[0], low - slack), min(limits[1], high + slack)), name)
 
 
-# Why intervals reach as far as the unknown order of scores within bins allows.
-FEW_VALUES = "scores take few values: name them in score_values="
+# Reason for intervals that allow for any order of scores within bins.
+FEW_VALUES = "scores take few values: declare them as score_values="
 
-# What is counted inside what, from label and prediction.
+# Rows counted in the numerator and in the denominator, from label and prediction.
 _SHARES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
     "accuracy": lambda y, p: (y == p, y | ~y),
     "sensitivity": lambda y, p: (y & p, y),
@@ -205,7 +206,7 @@ _SHARES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarr
 
 
 def share(name: str, table: ScoreTable, first: int, z: float) -> Figure:
-    """Return a share of rows, with the first bin that is positive at a threshold."""
+    """Return a share of rows; `first` is the first positive bin at a threshold."""
     label = np.repeat([False, True], table.bins.count)
     predicted = np.tile(np.arange(table.bins.count) >= first, 2)
     inside, within = _SHARES[name](label, predicted)
@@ -216,7 +217,7 @@ def share(name: str, table: ScoreTable, first: int, z: float) -> Figure:
 def auc(table: ScoreTable, z: float) -> Figure:
     """Return the area under the ROC curve: bilinear in counts, with an unbiased variance (T4)."""
     figure = widened("roc_auc", table.bins, lambda spread: _auc(table, spread, z))
-    # Within spikes nobody knows the order of scores: positives may win all there, or lose all.
+    # The order of scores within spikes is unknown: positives may win all there, or lose all.
     negatives, positives = np.maximum(table.counts, 0.0)
     pairs = max(float(negatives.sum() * positives.sum()), 1.0)
     slack = 0.5 * float(negatives[table.spikes] @ positives[table.spikes]) / pairs
@@ -226,7 +227,7 @@ def auc(table: ScoreTable, z: float) -> Figure:
 
 
 def reason_of(table: ScoreTable) -> str:
-    """Return what is to be said of figures that read the order of scores within bins."""
+    """Return the reason attached to metrics that depend on the order of scores within bins."""
     return FEW_VALUES if table.concentrated else ""
 
 
@@ -237,12 +238,12 @@ def _auc(table: ScoreTable, spread: np.ndarray, z: float) -> tuple[float, Interv
     pseudo = negatives / max(negatives.sum(), 1.0), positives / max(positives.sum(), 1.0)
 
     def variance(a: float) -> float:
-        # One pseudo-row a class, placed like the other class: nothing is ever quite perfect.
+        # One pseudo-row per class, placed like the other class, since no classifier is perfect.
         above, below = test.against(a)
         return test.variance(a) + float(pseudo[0] @ above**2 + pseudo[1] @ below**2)
 
     def of_rare(a: float) -> float:
-        # Were the area a, so many rows would be on the wrong side as that takes.
+        # If the area were a, the corresponding number of rows would be on the wrong side.
         return variance(a) + test.rare(a, pseudo)
 
     ends = not_ruled_out(test.statistic, variance, z, least=test.least_variance())
@@ -255,7 +256,7 @@ def _auc(table: ScoreTable, spread: np.ndarray, z: float) -> tuple[float, Interv
 
 
 class AreaTest:
-    """The test that an area under the ROC curve is a, by how often positives win less a."""
+    """Test that the area under the ROC curve is a, by the frequency of positive wins minus a."""
 
     def __init__(self, table: ScoreTable, kernel: np.ndarray) -> None:
         self._negatives, self._positives = table.counts
@@ -265,12 +266,12 @@ class AreaTest:
         self._noise1 = table.covariance[half:, half:]
 
     def statistic(self, a: float) -> float:
-        """Return wins less a; its mean is 0 if a is the area."""
+        """Return wins minus a; its mean is 0 if a is the area."""
         wins = self._kernel - a
         return float(self._positives @ wins @ self._negatives - (wins * self._shared).sum())
 
     def against(self, a: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return wins less a of one positive, and over one negative, in each bin."""
+        """Return wins minus a of one positive, and over one negative, in each bin."""
         wins = self._kernel - a
         return wins @ self._negatives, self._positives @ wins
 
@@ -284,10 +285,10 @@ class AreaTest:
         return float(above @ spread1 @ above + below @ spread0 @ below + both) - twice
 
     def rare(self, a: float, pseudo: tuple[np.ndarray, np.ndarray]) -> float:
-        """Return what sampling would add to `variance` if losses were as many as a says.
+        """Return the sampling variance in addition to `variance` if a implies the mean loss.
 
-        A loss is how often a row is on the wrong side of those of the other class. Its squares add
-        up to as large a part of the sum as they do among rows and one pseudo-row of each class.
+        The loss of a row is the share of rows of the other class on its wrong side. The ratio of
+        squared to plain losses is estimated from the rows and one pseudo-row per class.
         """
         added = 0.0
         sides = (
@@ -303,7 +304,7 @@ class AreaTest:
         return added
 
     def least_variance(self) -> float:
-        """Return what noise alone adds, whatever the counts."""
+        """Return the contribution of noise only, for any counts."""
         return _trace(self._noise1, self._kernel - 0.5, self._noise0)
 
 
@@ -317,7 +318,7 @@ def average_precision(table: ScoreTable, z: float) -> Figure:
     figure = widened(name, bins, lambda spread: _average_precision(table, spread, spread, z))
     if math.isnan(figure) or not table.spikes.any():
         return figure
-    # Within spikes positives may be the first of all, or the last.
+    # Within spikes, positives may come first or last.
     upper, lower = bins.ordered(table.spikes)
     best, worst = (_average_precision(table, *pair, z) for pair in ((lower, upper), (upper, lower)))
     lows, highs = zip(figure.interval, best[1], worst[1], strict=True)
@@ -327,7 +328,7 @@ def average_precision(table: ScoreTable, z: float) -> Figure:
 def _average_precision(
     table: ScoreTable, of_negatives: np.ndarray, of_positives: np.ndarray, z: float
 ) -> tuple[float, Interval]:
-    """Mean precision over positives; at the top, where counts are few, that of all of the top."""
+    """Return mean precision over positives; at the top, where counts are few, of the entire top."""
     size, cells = len(of_positives), table.bins.count
     # Rows of a cell lie above half of the others in it, on average, but atoms are ties.
     order = np.tri(size).T - (0.0 if table.bins.atoms is not None else 0.5) * np.eye(size)
@@ -346,7 +347,7 @@ def _average_precision(
         part[first:] = part[first]
     every = np.where(np.arange(size) >= first, every[first], every)
     precision = (above[1] @ positives) / every
-    # There it may rise from that mean up to 1, for as many positives as noise allows.
+    # There it may rise from that mean up to 1, for the positives that noise allows.
     top = np.concatenate([np.zeros(cells), of_positives[first + 1 :].sum(axis=0)])
     share = float(top @ table.counts.ravel()) / total
     reach = z * math.sqrt(max(0.0, top @ table.covariance @ top)) / total
@@ -379,10 +380,10 @@ def mean_of_cells(
     z: float,
     limits: Interval,
 ) -> Figure:
-    """Return the mean of costs that are given for label and score.
+    """Return the mean of costs, a function of label and score.
 
-    What is `known` are costs of the middles of bins, and what offsets within bins add to their sum,
-    with the variance of its noise; else the density within bins tells.
+    `known` has the costs at the middles of bins, the contribution of offsets within bins to the
+    sum, and the variance of its noise. None uses the density within bins.
     """
 
     def figure(spread: np.ndarray) -> tuple[float, Interval]:
@@ -399,7 +400,7 @@ def mean_of_cells(
 
         def variance(a: float) -> float:
             direction = cost - a
-            # One pseudo-row of the largest cost: rows that cost much may be missing by chance.
+            # One pseudo-row of the largest cost: costly rows may be missing by chance.
             sampling = kept @ (square - 2.0 * a * cost + a**2) + 1.0
             noise = direction @ table.covariance @ direction + variance_of_offset
             return float(sampling + noise)
@@ -432,7 +433,7 @@ def brier_score(table: ScoreTable, z: float) -> Figure:
 
 
 def calibration_in_the_large(table: ScoreTable, z: float) -> Figure:
-    """Return the mean of label less score."""
+    """Return the mean of label minus score."""
     known = None
     if table.offsets is not None and table.offset_variances is not None:
         middle, _ = table.bins.middles

@@ -1,4 +1,4 @@
-"""`PrivateRegressionEvaluation`: how well a public model predicts numbers on private rows."""
+"""`PrivateRegressionEvaluation`: performance of a public regressor on private rows."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.statistics.noise import UNIT
 from skdp.tables.records import fit_context
 
-# Made-up rows of expected widths: so many predictions, and as many errors of each.
+# Made-up rows of expected widths: number of predictions, and of errors for each.
 _GUESSES = 200
 
 
 class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
-    """How well a public regressor predicts private rows: figures with intervals, one charge.
+    """Performance of a public regressor on private rows, with intervals and one charge.
 
     Sums of errors and targets, and a table of errors by prediction, are released once, with noise.
-    The coefficient of determination, errors and calibration follow from them and cost nothing more.
+    The coefficient of determination, error sizes and calibration follow without further cost.
 
     See Also
     --------
@@ -39,10 +39,10 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
 
     Notes
     -----
-    The L2 sensitivity of the sums is ``sqrt(45/32)``, with subgroups the root of 2, or 2 under
-    replace-one. Sums of cut errors add 1/8 to its square, or 1/2 under replace-one. That of each
-    table is 1, or the root of 2. It is the same of a person with several rows:
-    :ref:`Theorem 5 of evaluation <evaluation-5>`. Intervals count sampling and noise.
+    Under add-remove, the L2 sensitivity of the sums is ``sqrt(45/32)``, or ``sqrt(2)`` with
+    subgroups, and that of each table is 1. Sums of cut errors add 1/8 to the square of the former.
+    Under replace-one these numbers are 2, ``sqrt(2)`` and 1/2. They are the same for a patient with
+    several rows: :ref:`Theorem 5 of evaluation <evaluation-5>`. Intervals cover sampling and noise.
 
     References
     ----------
@@ -73,62 +73,62 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
 
     target_bounds: Any = parameter(
         "tuple of float or None",
-        """Public bounds (low, high) of the target, to which targets and predictions are clipped.
-        None takes those of the model, which may be the last step of a pipeline or what a private
-        search fits; of others, as ``TransformedTargetRegressor``, they are refused: their scale is
-        theirs.""",
+        """Public bounds (low, high) of the target. Targets and predictions are clipped to them.
+        None uses the bounds of the model, also of the last step of a pipeline or of the estimator
+        of a private search. Bounds inside other containers, such as
+        ``TransformedTargetRegressor``, are refused: they belong to another scale.""",
         default=None,
     )
     largest_error: float | None = parameter(
         "float or None",
-        """Public size, in the target's unit, that few errors exceed. Sums of errors cut at it have
-        less noise: they say what sizes of errors are at least. No figure is of cut errors, and a
-        wrong size costs width alone. None is the distance of the bounds, which no error
-        exceeds.""",
+        """Public size that few errors exceed, in the unit of the target. Sums of errors cut at it
+        have less noise and give lower bounds on error sizes. The metrics themselves are for uncut
+        errors: a wrong size only makes intervals wider. None uses the distance of the bounds, which
+        no error exceeds.""",
         default=None,
     )
 
     _assumptions = (
-        "the model is public: what it learned of private rows was paid for by its own fit",
-        "the prediction of a row is a function of that row and the model alone",
+        "the model is public: its fit was charged for the private rows that it learned from",
+        "the prediction for a row is a function only of that row and the model",
         "target_bounds, largest_error, the list of subgroups and all parameters are public",
     )
-    _released = ("noisy sums and counts of errors and targets", "all figures that follow from them")
+    _released = ("noisy sums and counts of errors and targets", "all metrics computed from them")
 
     def evaluate(
         self, model: Any, X: Any, y: Any = None, *, subgroups: Any = None, groups: Any = None
     ) -> PrivateRegressionResult:
-        """Charge the budget, predict the rows, and release.
+        """Charge the budget, predict the rows, and release all metrics.
 
         Parameters
         ----------
         model : fitted regressor
-            With `predict`. It is public: fitted privately, or on other rows.
+            Public model with `predict`: fitted privately, or on other rows.
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            The private rows, as the model takes them; for a pipeline of a schema also a table with
-            other columns of that.
+            Private rows, in the format of the model. For a pipeline of a schema, also the complete
+            table.
         y : array of shape (n_samples,) or None, default=None
-            Their targets, finite numbers. None takes the column of the label, for a pipeline of a
+            Targets, finite numbers. None uses the label column of the table, for a pipeline of a
             schema.
         subgroups : array of shape (n_samples,) or None, default=None
-            The subgroup of each row, where the evaluation declares subgroups.
+            Subgroup of each row; required if the evaluation declares subgroups.
         groups : array of shape (n_samples,) or None, default=None
-            The id of the person that each row belongs to; None takes the column of ids, for a
-            pipeline of a schema, where the table has it. Then persons are protected, with all
-            their rows, figures are of means over persons, and n is the number of persons.
+            Patient id of each row. Each patient is then protected with all rows, metrics are
+            computed from means over patients, and n is the number of patients. None uses the id
+            column of the table if it has one, for a pipeline of a schema.
 
         Returns
         -------
         PrivateRegressionResult
-            All figures.
+            All metrics with intervals.
 
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or input, before anything is charged; and if the model fails on the
-            rows or predicts other than one number for each, after the charge. NaN counts as 0.
+            For invalid parameters or input, before the charge. Also after the charge, if the model
+            fails on the rows or does not predict one number per row. NaN counts as 0.
         BudgetExceededError
-            If the budget cannot take the charge; the rows are not used then.
+            If the charge exceeds the remaining budget; the rows are not used.
         """
         found: PrivateRegressionResult = self._release(
             X, y, {"model": model, "subgroups": subgroups, "groups": groups}
@@ -138,23 +138,23 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     def expected_widths(
         self, n: int, r2: float = 0.5, *, deviation: float | None = None
     ) -> dict[str, float]:
-        """Return how wide intervals will be, from public numbers, before anything is spent.
+        """Return the expected widths of intervals, from public numbers and without a charge.
 
         Parameters
         ----------
         n : int
-            Number of rows (of persons, where `evaluate` will be given groups).
+            Number of rows, or of patients if `evaluate` will have ``groups=``.
         r2 : float, default=0.5
-            A guess of the coefficient of determination, in (0, 1).
+            Assumed coefficient of determination, in (0, 1).
         deviation : float or None, default=None
-            A guess of the standard deviation of targets, in their unit; None is a sixth of the
-            distance of the bounds.
+            Assumed standard deviation of targets, in their unit. None uses a sixth of the distance
+            of the bounds.
 
         Returns
         -------
         dict
-            The widths of 95 % intervals by the names of figures, for normal predictions and errors
-            in the middle of `target_bounds`, which the evaluation has to declare.
+            Widths of 95 % intervals by name of the metric, for normal predictions and errors in the
+            middle of `target_bounds`, which must be declared.
 
         Examples
         --------
@@ -184,13 +184,13 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
         return {name: figure.width for name, figure in figures.items()}
 
     def _about(self, model: Any) -> tuple[Any, Callable[..., Any]]:
-        """Return the bounds of the target and the largest error, and what gives predictions."""
+        """Return the bounds of the target with the largest error, and the method to predict."""
         if not responds(model, "predict") or (
             responds(model, "__sklearn_tags__") and is_classifier(model)
         ):
             raise TypeError(
-                f"{type(model).__name__} predicts no numbers: give a fitted regressor, or a "
-                "classifier to PrivateEvaluation."
+                f"{type(model).__name__} predicts no numbers: pass a fitted regressor, or use "
+                "PrivateEvaluation for a classifier."
             )
         return self._scale(model), model.predict
 
@@ -229,21 +229,21 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
         low, high = check_bounds("target_bounds", given)
         if self.largest_error is None:
             return (low, high), high - low
-        # Where it is a smaller share, it says nothing of squares, and tables grow.
+        # With a smaller share it is no help for squares, and tables grow.
         share = check_real("largest_error", self.largest_error) / (high - low)
         check_real("largest_error / (high - low)", share, at_least=1e-3, at_most=1.0)
         return (low, high), float(self.largest_error)
 
 
 def _bounds_of(model: Any) -> Any:
-    """Return the bounds that a model declares, unless what holds it may transform targets."""
+    """Return the bounds that a model declares, unless its container may transform targets."""
     key, found = only_parameter(model, "target_bounds") or ("", None)
     holder = model
     for name in key.split("__")[:-1]:
         if not (is_container(holder) or isinstance(holder, ChargesBudget)):
             raise ValueError(
                 f"declare target_bounds: {type(holder).__name__} may fit its model to targets on "
-                "another scale, which the bounds inside are for."
+                "another scale, and the bounds inside are for that scale."
             )
         holder = holder.get_params(deep=True)[name]
     return found

@@ -1,4 +1,4 @@
-"""What an evaluation of a regressor returns: released tables, and figures that follow from them."""
+"""Result of an evaluation of a regressor: released tables and metrics computed from them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from skdp.metrics.errors import ErrorPart, ErrorTables
 from skdp.metrics.figures import Figure, quantile
 from skdp.metrics.result import FiguresRecord, Point, figure_to_dict, plain_label
 
-# Figures that are sizes, in the unit of the target: at least 0.
+# Metrics that are sizes, in the unit of the target: at least 0.
 SIZES_OF_ERRORS = ("mean_absolute_error", "median_absolute_error", "root_mean_squared_error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateRegressionResult(FiguresRecord):
-    """Figures of a regressor on private rows, each a float with an `interval`.
+    """Metrics of a regressor on private rows, each a float with an `interval`.
 
-    All of them follow from `tables`, which were released once: reading them costs nothing more.
-    Intervals are for the population that the rows were drawn from: each by itself holds its value
-    with probability `confidence`, over the drawing of rows and the noise. Errors are those of
-    targets and predictions within the bounds; what is larger than `largest_error` is not cut.
+    All metrics are computed from `tables`, which were released once: reading them is free. Each
+    interval by itself contains the value of the population with probability `confidence`, over the
+    sampling of rows and the noise. Errors are those of targets and predictions clipped to the
+    bounds; errors above `largest_error` are not cut.
 
     Parameters
     ----------
     tables : ErrorTables
-        What was released: noisy sums and counts, and public numbers.
+        Released noisy sums and counts, and public numbers.
     privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
+        Guarantee, mechanism and assumptions.
     confidence : float
-        Probability of the intervals; ``dataclasses.replace`` changes it.
+        Coverage probability of the intervals; change it with ``dataclasses.replace``.
     subgroup : object or None
-        Part of the rows that figures are for; see `of`.
+        Subgroup of the metrics; see `of`.
 
     Examples
     --------
@@ -59,41 +59,41 @@ class PrivateRegressionResult(FiguresRecord):
     subgroup: Any = None
 
     def of(self, subgroup: Any = None) -> Self:
-        """Return the figures of a subgroup.
+        """Return the metrics of a subgroup.
 
         Parameters
         ----------
         subgroup : object or None, default=None
-            A declared subgroup; None means all rows.
+            Declared subgroup; None means all rows.
 
         Returns
         -------
         PrivateRegressionResult
-            The same tables, read for that part.
+            Result with the metrics of that subgroup.
         """
-        self.tables.part(subgroup)  # or it says which there are
+        self.tables.part(subgroup)  # raises for an unknown subgroup
         return replace(self, subgroup=subgroup)
 
     @property
     def part(self) -> ErrorPart:
-        """What was released of the rows that figures are for."""
+        """Released values of the rows that the metrics are for."""
         return self.tables.part(self.subgroup)
 
     @property
     def r2(self) -> Figure:
-        """Coefficient of determination: the share of the targets' variance that is explained."""
+        """Coefficient of determination: explained share of the variance of the targets."""
         return error_figures.r2(self.part, self._z)
 
     @property
     def mean_absolute_error(self) -> Figure:
-        """Mean size of errors, in the target's unit."""
+        """Mean absolute error, in the unit of the target."""
         return error_figures.mean_absolute_error(self.part, self._z)
 
     @property
     def median_absolute_error(self) -> Figure:
-        """Median size of errors; its interval holds whatever their law, and is wide therefore.
+        """Median absolute error; its interval is wide, as it is valid for any law of errors.
 
-        The value takes the density for lines between tabulated errors.
+        The value assumes a piecewise linear density between tabulated errors.
         """
         return error_figures.median_absolute_error(self.part, self._z)
 
@@ -104,49 +104,50 @@ class PrivateRegressionResult(FiguresRecord):
 
     @property
     def mean_error(self) -> Figure:
-        """Mean of target less prediction: calibration in the large, 0 is right."""
+        """Mean of target minus prediction (calibration in the large); 0 is best."""
         return error_figures.mean_error(self.part, self._z)
 
     def calibration_curve(self, *, largest_width: float = 0.2) -> list[Point]:
-        """Return mean prediction and mean target of cells of predictions, a tenth of rows each.
+        """Return mean prediction and mean target in cells of predictions, a tenth of rows each.
 
-        Cells are whole bins, chosen by the released counts. The interval holds the distance of y
-        from x; x itself is known to half a bin, and `threshold` is the least prediction.
+        Cells consist of complete bins and follow from the released counts. The interval covers the
+        distance of y from x; x itself is accurate to half a bin. `threshold` is the least
+        prediction of the cell.
 
         Parameters
         ----------
         largest_width : float, default=0.2
-            Largest width of an interval, as a part of the target's range. Neighbouring cells join
-            until all intervals are narrower; the released counts alone decide.
+            Largest width of an interval, as a share of the target's range. Neighbouring cells are
+            merged until all intervals are narrower, based only on the released counts.
 
         Returns
         -------
         list of Point
-            Points from left to right; none where even one cell of all rows is too wide.
+            Points from left to right; empty if the interval of all rows together is too wide.
         """
         check_real("largest_width", largest_width, above=0.0)
         points = error_figures.calibration_curve(self.part, self._z, largest_width)
         return [Point(*point) for point in points]
 
     def error_histogram(self) -> list[Point]:
-        """Return the share of rows near each tabulated error, target less prediction.
+        """Return the share of rows near each tabulated error, target minus prediction.
 
-        Of two errors next to each other a row between them counts for both, for the nearer more.
+        A row between two tabulated errors counts for both, more for the nearer one.
         """
         return [Point(*point) for point in error_figures.error_histogram(self.part, self._z)]
 
     def figures(self) -> dict[str, Figure]:
-        """Return all figures that are single numbers.
+        """Return all metrics that are single numbers.
 
         Returns
         -------
         dict
-            Figures by name.
+            Metrics by name.
         """
         return {name: getattr(self, name) for name in ("r2", *SIZES_OF_ERRORS, "mean_error")}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain, JSON-ready values: sums, counts and figures of all parts."""
+        """Return sums, counts and metrics of all parts as plain, JSON-ready values."""
         tables = self.tables
         parts = {subgroup: self.of(subgroup) for subgroup in (None, *(tables.subgroups or ()))}
         return {

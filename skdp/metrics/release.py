@@ -1,4 +1,4 @@
-"""The one release that all figures follow from: tables of integers with discrete Gaussian noise."""
+"""Release of a classifier's evaluation: tables of integers with discrete Gaussian noise."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from skdp.plans.scores import REACH, ScoreBins, ScoreTable, number_of_bins
 from skdp.statistics.counts import table_of
 from skdp.statistics.noise import UNIT, share_noise
 
-# Parts of the budget of a table: for bins, for cells between thresholds, for confusions.
+# Shares of the budget: for bins, for cells between thresholds, for confusions.
 _TWO_CLASSES, _MORE_CLASSES = (0.6, 0.4), (0.48, 0.32, 0.2)
-# And, where bins are to be placed, for the search and for offsets within bins.
+# If bins must be placed: shares for the search and for offsets within bins.
 _SEARCH, _OFFSETS = 0.1, 0.03
-# Noisy counts of the search, and the log odds that it begins between, of which no half, quarter
-# and so on ends at even odds: one count serves both quantiles until it parts them.
+# Number of noisy counts of the search, and log odds between which it starts. No bisection of this
+# range ends at even odds: one count serves both quantiles until it separates them.
 _STEPS, _ENDS = 14, (-14.0, 10.0)
 # Between these quantiles lie two spreads of log odds; the least spread.
 _LEVELS, _LEAST_SPREAD = np.array([1.0, 5.0]) / 6.0, 0.01
-# Scores that spread by as much, within the reach of bins, need no bins of their own.
+# Scores with at least this spread, within the reach of bins, need no special bins.
 _WIDE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
-    """All that is released, and the public numbers that belong to it.
+    """All released values with the public numbers.
 
     `counts` has shape (n_subgroups, n_tables, 2, n_bins): the label outside or inside a class, by
-    bins of its score. There is one table for two classes, and one a class for more; then
+    bins of its score. There is one table for two classes, and one per class for more. In that case
     `confusions`, of shape (n_subgroups, n_classes, n_classes), has true by predicted class. Each
-    table has bins and a covariance of `noise` of its own. `offsets`, of shape (n_subgroups,
+    table has separate bins and a separate covariance of `noise`. `offsets`, of shape (n_subgroups,
     n_tables, 2), are those of `ScoreTable`.
     """
 
@@ -71,7 +71,7 @@ class ScoreTables:
     def confusion(self, subgroup: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return counts of true by predicted class, and the covariance of the flat table."""
         if self.confusions is None:
-            raise ValueError("two classes have no table of confusions of their own.")
+            raise ValueError("with two classes there is no separate table of confusions.")
         counts = self.confusions[self._members(subgroup)].sum(axis=0)
         noise = self.confusion_variance * np.eye(counts.size)
         return counts, self._covariance(noise, subgroup)
@@ -84,8 +84,8 @@ class ScoreTables:
             return 0
         if len(self.classes) == 2 or label not in self.classes.tolist():
             raise ValueError(
-                f"of more than two classes name one with label=, of two none; the classes are "
-                f"{self.classes.tolist()!r}, got label={label!r}."
+                f"label must be one of the classes {self.classes.tolist()!r} if there are more "
+                f"than two, and None for two classes, got label={label!r}."
             )
         return self.classes.tolist().index(label)
 
@@ -98,7 +98,7 @@ class ScoreTables:
 
 
 def members_of(subgroup: Any, subgroups: tuple[Any, ...] | None) -> slice:
-    """Return the place of a declared subgroup, or that of all; anything else is refused."""
+    """Return the slice of a declared subgroup, or of all rows; others are refused."""
     if subgroup is None:
         return slice(None)
     if subgroups is None or subgroup not in subgroups:
@@ -131,7 +131,7 @@ def fuse(
 def _releases(
     adjacency: Adjacency, tables: int, placed: bool, probabilities: bool
 ) -> list[tuple[Release, float]]:
-    """Return releases, and noise of each for that of one table alone, by parts of the budget."""
+    """Return releases, each with its noise relative to that of a single table."""
     changed = 1 if adjacency == "add-remove" else 2
     most = changed * UNIT
     one = Release.shares("confusions", adjacency, UNIT)
@@ -157,9 +157,10 @@ def _releases(
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """Bins, noise and price of one release, from public numbers alone.
+    """Bins, noise and privacy cost of one release, from public numbers only.
 
-    Bins are those of each table; `locate` moves them to where scores are, by counts, the `search`.
+    There are bins for each table; `locate` moves them to the range of the scores, by the counts of
+    the `search`.
     """
 
     bins: tuple[ScoreBins, ...]
@@ -189,8 +190,8 @@ class ReleasePlan:
     ) -> ReleasePlan:
         """Find the least noise for a target.
 
-        A record is shared out among the cells of each class's table: L2 norm 1, or the root of 2
-        where it is replaced, times the root of the number of tables.
+        A record is split among the cells of each class's table. The L2 norm is 1, or sqrt(2) if it
+        is replaced, times the square root of the number of tables.
         """
         tables = 1 if len(classes) == 2 else len(classes)
         planned = _releases(adjacency, tables, score_values is None, probabilities)
@@ -221,7 +222,7 @@ class ReleasePlan:
 
     @property
     def _offset_noise(self) -> float:
-        """The noise of offsets, in parts of the largest one."""
+        """Noise of offsets, as a share of the largest one."""
         return self.releases[-1].people
 
     def shape(self) -> tuple[int, int, int, int]:
@@ -229,9 +230,9 @@ class ReleasePlan:
         return len(self.subgroups or (None,)), len(self.bins), 2, self.bins[0].count
 
     def locate(self, scores: np.ndarray, weights: Any, stream: RandomStream) -> ReleasePlan:
-        """Return the plan whose bins lie where the scores do, by bisection with noisy counts.
+        """Return the plan with bins in the range of the scores, by bisection with noisy counts.
 
-        Scores have shape (n_rows, n_tables). All else stays: what follows costs what it did.
+        Scores have shape (n_rows, n_tables). The privacy cost of the plan does not change.
         """
         if self.search is None:
             return self
@@ -239,7 +240,7 @@ class ReleasePlan:
         mechanism, tables = self.search.mechanism(stream), len(low)
         drawn = mechanism.steps(_STEPS * tables)
         for step in range(_STEPS):
-            # One count serves both quantiles while they lie between the same ends.
+            # One count serves both quantiles while they are between the same ends.
             longer = (high - low).argmax(axis=1)[:, None]
             middle = np.take_along_axis(0.5 * (low + high), longer, axis=1)
             below = scores < expit(middle[:, 0])
@@ -257,9 +258,9 @@ class ReleasePlan:
         return self.placed([(at, max(spread, _LEAST_SPREAD)) for at, spread in found])
 
     def placed(self, locations: list[tuple[float, float]]) -> ReleasePlan:
-        """Return the plan with bins around a centre and a spread of log odds for each table.
+        """Return the plan with bins for a centre and a spread of log odds per table.
 
-        Where those of all log odds serve well, they stay.
+        Default bins stay if the spread is wide enough.
         """
         made = [
             bins
@@ -315,7 +316,7 @@ class ReleasePlan:
         confusions: np.ndarray | None = None,
         offsets: np.ndarray | None = None,
     ) -> ScoreTables:
-        """Return estimates that have the public sum; all of it is post-processing."""
+        """Return estimates with the public sum, by post-processing."""
         fine, coarse, third, *_ = (*(release.people**2 for release in self.releases), 0.0)
         counts, noises = np.empty(bins.shape), []
         for at, place in enumerate(self.bins):
@@ -344,10 +345,10 @@ class ReleasePlan:
 
 
 def largest_offsets(bins: ScoreBins) -> tuple[float, float]:
-    """Return how much scores within bins move a sum of scores, and one of squared distances.
+    """Return the largest effect of a score's place within its bin on two sums.
 
-    With middle m and half length h, a score m + x adds x to the former, and to the latter
-    ``2 (m - y) x + x^2 - h^2`` beside ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 7).
+    With middle m and half length h, a score m + x adds x to the sum of scores, and ``2 (m - y) x
+    + x^2 - h^2`` to that of ``(y - m)^2 + h^2`` (docs/proofs/evaluation.md, Theorem 7).
     """
     middle, half = bins.middles
     return float(half.max()), float((2.0 * half * np.maximum(middle, 1.0 - middle)).max())
@@ -356,7 +357,7 @@ def largest_offsets(bins: ScoreBins) -> tuple[float, float]:
 def _parts_of_offsets(
     bins: ScoreBins, score: np.ndarray, label: np.ndarray, place: np.ndarray
 ) -> list[np.ndarray]:
-    """Return the offsets of scores from the middles of their bins, in parts of the largest."""
+    """Return the offsets of scores from the middles of their bins, as shares of the largest."""
     if bins.atoms is not None:
         return []
     middle, half = (of_bin[place] for of_bin in bins.middles)

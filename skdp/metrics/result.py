@@ -1,4 +1,4 @@
-"""What an evaluation returns: released tables, figures that follow, and how both are shown."""
+"""Result of an evaluation: released tables, metrics computed from them, and their display."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skdp.metrics.figures import FEW_VALUES, Figure, average, quantile, ratio
 from skdp.metrics.release import ScoreTables
 from skdp.plans.scores import ScoreTable
 
-# Figures that are single numbers, and which of them are in [0, 1].
+# Metrics that are single numbers, and those in [0, 1].
 _OF_ALL_CLASSES = ("accuracy", "balanced_accuracy")
 _OF_ONE_TABLE = (
     *_OF_ALL_CLASSES,
@@ -32,15 +32,15 @@ SHARES = (*_OF_ONE_TABLE, "brier_score", "expected_calibration_error")
 
 
 class FiguresRecord(JsonRecord):
-    """Mixin of figures that are shown by name below a heading."""
+    """Mixin of results that show metrics by name below a heading."""
 
     @abstractmethod
     def figures(self) -> dict[str, Figure]:
-        """Return figures by name."""
+        """Return metrics by name."""
 
     @abstractmethod
     def _heading(self) -> str:
-        """Say of what and for which price they are."""
+        """Return a heading with the subject and the privacy cost."""
 
     def __repr__(self) -> str:
         lines = [f"  {name}: {figure!r}" for name, figure in self.figures().items()]
@@ -52,7 +52,7 @@ class FiguresRecord(JsonRecord):
 
 
 class EvaluationRecord(FiguresRecord):
-    """Mixin of an evaluation's result: how it is shown and written down."""
+    """Mixin that displays and exports the result of an evaluation."""
 
     tables: ScoreTables
     privacy_spent_: PrivacySpent
@@ -63,20 +63,20 @@ class EvaluationRecord(FiguresRecord):
 
     @abstractmethod
     def of(self, subgroup: Any = None, label: Any = None) -> Self:
-        """Return the figures of a part."""
+        """Return the metrics of a part."""
 
     @abstractmethod
     def at(self, threshold: float) -> Self:
-        """Return the figures at a declared threshold."""
+        """Return the metrics at a declared threshold."""
 
     def figures(self) -> dict[str, Figure]:
-        """Return all figures of the part and the threshold that this result stands for.
+        """Return all metrics of this result's part and threshold.
 
         Returns
         -------
         dict
-            Figures by name. Of more than two classes there are two of all, accuracies; ``of`` has
-            those of each class against the others.
+            Metrics by name. With more than two classes, these are the two accuracies of all
+            classes; ``of`` has the metrics of each class against the others.
         """
         names: tuple[str, ...] = _OF_ALL_CLASSES
         if self.label is not None or len(self.tables.classes) == 2:
@@ -84,7 +84,7 @@ class EvaluationRecord(FiguresRecord):
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain, JSON-ready values: counts, and the figures of all parts."""
+        """Return counts and the metrics of all parts as plain, JSON-ready values."""
         tables, classes = self.tables, self.tables.classes.tolist()
         edges = [bins.edges.tolist() for bins in tables.bins]
         parts = [
@@ -123,13 +123,13 @@ class EvaluationRecord(FiguresRecord):
 
 
 def plain_label(value: Any) -> Any:
-    """Return a label as a plain value, as text where it is none."""
+    """Return a label as a plain value, or else as text."""
     value = plain(value)
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def figure_to_dict(figure: Figure) -> dict[str, Any]:
-    """Return a figure as plain values, None for what is not finite; a reason where it has one."""
+    """Return value, interval and any reason of a metric; values that are not finite become None."""
     numbers = np.array([figure, *figure.interval]).tolist()
     value, low, high = (number if math.isfinite(number) else None for number in numbers)
     found: dict[str, Any] = {"value": value, "interval": [low, high]}
@@ -137,16 +137,16 @@ def figure_to_dict(figure: Figure) -> dict[str, Any]:
 
 
 class Point(NamedTuple):
-    """One point of a curve.
+    """Point of a curve.
 
     Parameters
     ----------
     x : float
-        Where it lies.
+        Horizontal coordinate.
     y : Figure
-        How high, with an interval for this point by itself.
+        Vertical coordinate, with an interval that is valid for this point by itself.
     threshold : float
-        The score that rows beyond it reach.
+        Threshold of the score that belongs to the point.
 
     Examples
     --------
@@ -163,25 +163,24 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateEvaluationResult(EvaluationRecord):
-    """Figures of a model on private rows, each a float with an `interval`.
+    """Metrics of a classifier on private rows, each a float with an `interval`.
 
-    All of them follow from `tables`, which were released once: reading them costs nothing more.
-    Intervals are for the population that the rows were drawn from: each by itself holds its value
-    with probability `confidence`, over the drawing of rows and the noise. Where the counts say
-    nothing the interval is all of [0, 1].
+    All metrics are computed from `tables`, which were released once: reading them is free. Each
+    interval by itself contains the value of the population with probability `confidence`, over the
+    sampling of rows and the noise. Where noise hides the counts, the interval is all of [0, 1].
 
     Parameters
     ----------
     tables : ScoreTables
-        What was released: noisy counts of scores by label, and public numbers.
+        Released noisy counts of scores by label, and public numbers.
     privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
+        Guarantee, mechanism and assumptions.
     confidence : float
-        Probability of the intervals; ``dataclasses.replace`` changes it.
+        Coverage probability of the intervals; change it with ``dataclasses.replace``.
     threshold : float
-        Declared threshold that figures of predictions are for; see `at`.
+        Declared threshold of the metrics of predictions; see `at`.
     subgroup, label : object or None
-        Part of the rows, and class against the others, that figures are for; see `of`.
+        Subgroup of the metrics, and class against the others; see `of`.
 
     Examples
     --------
@@ -205,7 +204,7 @@ class PrivateEvaluationResult(EvaluationRecord):
     label: Any = None
 
     def at(self, threshold: float) -> Self:
-        """Return the figures at another declared threshold.
+        """Return the metrics at another declared threshold.
 
         Parameters
         ----------
@@ -215,7 +214,7 @@ class PrivateEvaluationResult(EvaluationRecord):
         Returns
         -------
         PrivateEvaluationResult
-            The same tables, read at that threshold.
+            Result with the metrics at that threshold.
         """
         declared = self.tables.thresholds
         if threshold not in declared:
@@ -223,19 +222,19 @@ class PrivateEvaluationResult(EvaluationRecord):
         return replace(self, threshold=float(threshold))
 
     def of(self, subgroup: Any = None, label: Any = None) -> Self:
-        """Return the figures of a subgroup, or of one of more than two classes against the others.
+        """Return the metrics of a subgroup, or of one class against the others.
 
         Parameters
         ----------
         subgroup : object or None, default=None
-            A declared subgroup; None means all rows.
+            Declared subgroup; None means all rows.
         label : object or None, default=None
-            Of more than two classes, the one that counts as positive.
+            Class that counts as positive, with more than two classes. With two classes use None.
 
         Returns
         -------
         PrivateEvaluationResult
-            The same tables, read for that part.
+            Result with the metrics of that part.
         """
         found = replace(self, subgroup=subgroup, label=label)
         if label is not None or len(self.tables.classes) == 2:
@@ -244,12 +243,12 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def table(self) -> ScoreTable:
-        """The table of label by score that figures follow from."""
+        """Table of labels by scores behind the metrics."""
         return self.tables.table(self.subgroup, self.label)
 
     @property
     def accuracy(self) -> Figure:
-        """Share of rows whose label is predicted."""
+        """Share of rows with a correct prediction."""
         if not self._of_many:
             return self._share("accuracy")
         counts, covariance = self.tables.confusion(self.subgroup)
@@ -259,22 +258,22 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def sensitivity(self) -> Figure:
-        """Share of positive rows that are predicted to be (recall)."""
+        """Share of positive rows that are predicted positive (recall)."""
         return self._share("sensitivity")
 
     @property
     def specificity(self) -> Figure:
-        """Share of negative rows that are predicted to be."""
+        """Share of negative rows that are predicted negative."""
         return self._share("specificity")
 
     @property
     def ppv(self) -> Figure:
-        """Share of rows predicted positive that are (precision)."""
+        """Share of rows predicted positive that are positive (precision)."""
         return self._share("ppv")
 
     @property
     def npv(self) -> Figure:
-        """Share of rows predicted negative that are."""
+        """Share of rows predicted negative that are negative."""
         return self._share("npv")
 
     @property
@@ -284,7 +283,7 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def balanced_accuracy(self) -> Figure:
-        """Mean of the shares of each class that are predicted."""
+        """Mean over classes of the share of rows with a correct prediction."""
         if not self._of_many:
             return average("balanced_accuracy", [self.sensitivity, self.specificity])
         counts, covariance = self.tables.confusion(self.subgroup)
@@ -296,7 +295,7 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def roc_auc(self) -> Figure:
-        """Area under the ROC curve: how often a positive row has the higher score."""
+        """Area under the ROC curve: probability that a positive row has the higher score."""
         return figures.auc(self.table, self._z)
 
     @property
@@ -311,47 +310,47 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def calibration_in_the_large(self) -> Figure:
-        """Mean of labels less mean of probabilities, in [-1, 1]; 0 is right."""
+        """Mean of labels minus mean of probabilities, in [-1, 1]; 0 is best."""
         return figures.calibration_in_the_large(self._probabilities, self._z)
 
     @property
     def calibration_slope(self) -> Figure:
-        """Slope of labels on log odds, by logistic regression: 1 is right, below it is too sure.
+        """Slope of labels on log odds, by logistic regression; 1 is best, less is overconfident.
 
-        Log odds beyond the outermost edges of bins count as those, and of declared values as 6.
-        Edges nearer than 6 leave open how far beyond they lie, up to 6. It is withheld where scores
-        take few values that are not declared, or more than a quarter lies beyond.
+        Log odds beyond the outermost edges of bins count as the edge (for declared values: as 6).
+        If an edge is nearer than 6, the interval allows for scores up to 6. The slope is withheld
+        if scores take few undeclared values, or if more than a quarter lies beyond such an edge.
         """
         return calibration.calibration_slope(self._probabilities, self._z)
 
     @property
     def expected_calibration_error(self) -> Figure:
-        """Mean distance of rates from probabilities over ten cells; its interval is too wide."""
+        """Mean distance of rates from probabilities in ten cells, with a wide interval."""
         return calibration.expected_calibration_error(self._probabilities, self._z)
 
     def calibration_curve(self, *, largest_width: float = 0.2) -> list[Point]:
         """Return the mean probability and the share of positives in at most ten cells.
 
-        The interval is for the share. The mean is known to half a bin, so that scores of few values
-        may seem off the diagonal by as much: name them in `score_values`.
+        The interval is for the share. The mean is accurate to half a bin. Scores with few values
+        may therefore seem that far from the diagonal: declare them in `score_values`.
 
         Parameters
         ----------
         largest_width : float, default=0.2
-            Largest width of the interval of a share. Neighbouring cells join until all intervals
-            are narrower; 1.01 keeps ten cells. The noisy counts alone decide.
+            Largest width of the interval of a share. Neighbouring cells are merged until all
+            intervals are narrower, based only on the noisy counts. 1.01 preserves ten cells.
 
         Returns
         -------
         list of Point
-            Points from left to right; none where even one cell of all rows is too wide.
+            Points from left to right; empty if the interval of all rows together is too wide.
         """
         check_real("largest_width", largest_width, above=0.0)
         points = calibration.calibration_curve(self._probabilities, self._z, largest_width)
         return [Point(mean, observed, mean) for mean, observed in points]
 
     def roc_curve(self) -> list[Point]:
-        """Return the rate of false positives and the sensitivity at every edge of bins."""
+        """Return the false-positive rate and the sensitivity at every edge of bins."""
         return self._curve(lambda first: 1.0 - self._share("specificity", first), "sensitivity")
 
     def precision_recall_curve(self) -> list[Point]:
@@ -360,7 +359,7 @@ class PrivateEvaluationResult(EvaluationRecord):
 
     @property
     def confusion_matrix(self) -> np.ndarray:
-        """Noisy counts of label by prediction, as released: not whole, below zero too."""
+        """Noisy counts of labels by predictions; they may be fractions or negative."""
         if self._of_many:
             return self.tables.confusion(self.subgroup)[0]
         counts, first = self.table.counts, self._first
@@ -383,8 +382,8 @@ class PrivateEvaluationResult(EvaluationRecord):
     def _probabilities(self) -> ScoreTable:
         if not self.tables.probabilities:
             raise ValueError(
-                "the model has decision_function and no predict_proba: its scores are no "
-                "probabilities, and have no Brier score or calibration."
+                "the model has decision_function but not predict_proba: its scores are no "
+                "probabilities, and Brier score and calibration are not available."
             )
         return self.table
 

@@ -1,4 +1,4 @@
-"""`PrivateCalibrator` and `PrivateThreshold`: fitted models adjusted by one priced table."""
+"""`PrivateCalibrator` and `PrivateThreshold`: fitted models adjusted by one charged table."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from skdp.plans.scores import best_bin, fit_logistic, log_odds, smoothed
 
 
 class PrivateCalibrator(AdjustsModel):
-    """Probabilities of a fitted private model, calibrated on private rows for one charge.
+    """Fitted private model with probabilities recalibrated on private rows for one charge.
 
     Notes
     -----
     The rows enter through one released table of labels by scores, as in `PrivateEvaluation`
-    (discrete Gaussian noise, L2 sensitivity 1 or the root of 2; :ref:`Theorem 2 of evaluation
-    <evaluation-2>`); all else is post-processing. A logistic curve is fitted to the noisy counts by
-    their known covariance and shrunk towards the identity, so that noise alone changes little: with
-    few rows and a small epsilon probabilities stay as they were, at best. Of more than two classes
-    each is calibrated against the others, and probabilities are scaled to sum to 1.
+    (discrete Gaussian noise, L2 sensitivity 1, or the square root of 2 under replace-one;
+    :ref:`Theorem 2 of evaluation <evaluation-2>`). The rest is post-processing. A logistic curve is
+    fitted to the noisy counts, using their known covariance, and shrunk towards the identity to
+    limit the effect of noise. With few rows and a small epsilon, probabilities at best stay
+    unchanged. With more than two classes, each is calibrated against the others, and probabilities
+    are scaled to sum to 1.
 
     References
     ----------
@@ -57,14 +58,15 @@ class PrivateCalibrator(AdjustsModel):
 
     method: CalibrationMethod = parameter(
         '{"sigmoid", "temperature"}',
-        "Learn an intercept and a slope of log odds for each table, or the slope alone.",
+        """Adjustment of the log odds of each table: ``"sigmoid"`` learns an intercept and a slope,
+        ``"temperature"`` only the slope.""",
         default="sigmoid",
     )
     intercept_: np.ndarray = released(
         "ndarray of shape (n_tables,)",
-        "Shifts of log odds: of one table for two classes, else of one for each class.",
+        "Shifts of log odds, for one table with two classes, or else for one per class.",
     )
-    slope_: np.ndarray = released("ndarray of shape (n_tables,)", "Slopes, which are positive.")
+    slope_: np.ndarray = released("ndarray of shape (n_tables,)", "Slopes of log odds, positive.")
 
     def _adjust(self, found: np.ndarray) -> np.ndarray:
         return found * self.slope_ + self.intercept_
@@ -89,15 +91,16 @@ class PrivateCalibrator(AdjustsModel):
 
 
 class PrivateThreshold(AdjustsModel):
-    """A threshold for a fitted private model of two classes, chosen on private rows for one charge.
+    """Fitted private model of two classes, with a threshold chosen on private rows for one charge.
 
     Notes
     -----
-    One released table of labels by scores, as in `PrivateEvaluation` and with its guarantee
-    (:ref:`Theorem 2 of evaluation <evaluation-2>`); the choice is post-processing. Counts are drawn
-    towards those of a logistic curve by as much as noise explains of their distance, and the best
-    edge of them is taken. A threshold that costs alone decide is public: for a calibrated model it
-    is ``costs[0] / sum(costs)``, which needs no rows and no budget.
+    The rows enter through one released table of labels by scores, with the guarantee of
+    `PrivateEvaluation` (:ref:`Theorem 2 of evaluation <evaluation-2>`); the choice is
+    post-processing. Counts are shrunk towards those of a logistic curve, by the share of their
+    distance that noise explains. The best edge of bins is then the threshold. If only costs
+    decide, the threshold of a calibrated model is public: ``costs[0] / sum(costs)`` needs no rows
+    and no budget.
 
     References
     ----------
@@ -125,24 +128,25 @@ class PrivateThreshold(AdjustsModel):
 
     _added_texts: ClassVar[dict[str, str]] = {
         "estimator": "It has two classes.",
-        "n_bins": "Thresholds are their edges.",
+        "n_bins": "Candidate thresholds are their edges.",
     }
 
     metric: ThresholdMetric = parameter(
         '{"youden", "f1", "cost"}',
-        """The aim: sensitivity + specificity - 1, the F1 score of ``classes_[1]``, or the cost of
-        errors.""",
+        """Criterion for the threshold: sensitivity + specificity - 1, the F1 score of
+        ``classes_[1]``, or the cost of errors.""",
         default="youden",
     )
     costs: tuple[float, float] = parameter(
         "pair of floats",
-        'For ``"cost"``: of a false positive and of a false negative, both positive.',
+        """Costs of a false positive and of a false negative, both positive. Used by
+        ``metric="cost"``.""",
         default=(1.0, 1.0),
     )
     threshold_: float = released(
         "float",
-        """Rows are positive from this on, of ``predict_proba``, or of ``decision_function`` where
-        the model has no probabilities.""",
+        """Least value of ``predict_proba`` that is predicted positive; of ``decision_function`` for
+        a model without probabilities.""",
     )
 
     def _adjust(self, found: np.ndarray) -> np.ndarray:
@@ -150,7 +154,7 @@ class PrivateThreshold(AdjustsModel):
         return found - (log_odds(np.array(self.threshold_)) if own else self.threshold_)
 
     def _thresholds(self) -> tuple[float, ...]:
-        """Return where a calibrated model would have it: that edge is released most sharply."""
+        """Return the threshold of a calibrated model; that edge has the most precise counts."""
         return (float(self.costs[0] / sum(self.costs)) if self.metric == "cost" else 0.5,)
 
     def _check_parameters(self) -> None:

@@ -1,6 +1,6 @@
-"""Models: what a plan trains. Plans and defaults know the protocol alone.
+"""Models that plans train. Plans and defaults use only their protocol.
 
-Names here are outside the promise of ``docs/policy.md``: they may change in any version.
+Names here are not covered by ``docs/policy.md``: they may change in any version.
 """
 
 from skdp.models.linear import LinearModel, LinearProblem, VariationalModel, VariationalProblem

@@ -3,11 +3,12 @@
 Rows are in scaled units, and an intercept adds a column of constant value ``s``. Weights ``u`` of
 the scaled problem give ``coef = u / R`` and ``intercept = s * u_last``.
 
-Weights have means m and precisions ``tau + n c``: tau is the prior's, and c is the mean curvature
-``E[l''] x^2`` of the rows at the optimum. Trained are m and, from a public start, a multiple of
-``-c``, whose natural gradient is that of the evidence bound in the variances. Of a row they are
-``E[l'] x`` and ``E[l''] x^2 / 2``, expectations over the margin, which is normal: the same as with
-infinitely many draws of the weights (``docs/proofs/variational.md``, section 1).
+In the variational model, weights have means m and precisions ``tau + n c``. tau is the prior's
+precision, and c the mean curvature ``E[l''] x^2`` of the rows at the optimum. Training covers m
+and, from a public start, a multiple of ``-c``; its natural gradient is that of the evidence bound
+in the variances. The gradients of a row are ``E[l'] x`` and ``E[l''] x^2 / 2``. These are
+expectations over the normal margin, as with infinitely many samples of the weights
+(``docs/proofs/variational.md``, section 1).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from skdp.solvers import (
     wide_sums,
 )
 
-# Row norms are bounded by 1 up to a few rounding errors; every bound below includes this margin.
+# Row norms are at most 1 up to a few rounding errors; every bound below includes this margin.
 _ROUNDING = 1.0 + 1e-12
 
 
@@ -63,7 +64,7 @@ class LinearProblem:
         return wide_sums(self.rows, self.loss)
 
     def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> None:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
+        """Add to ``out`` the gradients of rows ``index`` (None: all), each clipped to ``clip``."""
         if self._wide is not None:
             self._wide.add(weights, out, index, clip)
         else:
@@ -82,7 +83,7 @@ class LinearProblem:
         return None if self._wide is not None else partial(run_steps, self.rows, self.loss)
 
     def objective(self, penalty: float, tilt: Weights | None = None) -> RegularisedObjective:
-        """Return the mean loss plus a quadratic penalty and, perhaps, a linear term."""
+        """Return the mean loss plus a quadratic penalty and an optional linear term."""
         return RegularisedObjective(self.rows, self.loss, penalty, tilt)
 
 
@@ -90,10 +91,10 @@ class LinearProblem:
 class LinearModel:
     """Loss and public shape of a linear model in scaled units.
 
-    `n_outputs` is the number of scores that a row gets: 1 for two classes, else their number.
+    `n_outputs` is the number of scores per row: 1 for two classes, else their number.
     `intercept_value` is the value ``s`` of the constant column, 0 without intercept. `n_rows` is
     the public divisor of the mean: the number of units. `heaviest` is a public bound on the total
-    weight of a unit's rows; the loss, and all constants with it, takes it over.
+    weight of a unit's rows; the loss and all constants include it.
 
     Examples
     --------
@@ -115,25 +116,25 @@ class LinearModel:
     units: ScaledUnits = field(default_factory=ScaledUnits)
     heaviest: float = 1.0
     by_unit: bool = False  # whether a record is all rows of an id
-    rows_per_unit: int = 1  # public bound, where rounding errors rest on it
-    class_weights: tuple[float, ...] | None = None  # in `heaviest` already
+    rows_per_unit: int = 1  # public bound, for proofs of rounding errors
+    class_weights: tuple[float, ...] | None = None  # included in `heaviest`
 
     public_gradient = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", with_weights(self.loss, self.heaviest))
-        # Before anything is charged; solvers would refuse it too, but afterwards.
+        # Before any charge; solvers would refuse it only afterwards.
         kernel_arguments(self.part_loss)
         outputs = self.n_parts * self.part_loss.n_outputs
         if not self.n_outputs == self.loss.n_outputs == outputs:
             raise ValueError(
-                f"n_outputs={self.n_outputs} is not that of the loss, {self.loss.n_outputs}, or "
-                f"of its parts, {outputs}."
+                "The number of outputs must be the same for the model, the loss and its parts, got "
+                f"{self.n_outputs}, {self.loss.n_outputs} and {outputs}."
             )
 
     @property
     def facts(self) -> frozenset[str]:
-        """What theorems may rest on."""
+        """Properties that theorems may use."""
         known = {
             "linear": True,
             "convex": self.loss.convex,
@@ -146,22 +147,22 @@ class LinearModel:
 
     @property
     def name(self) -> str:
-        """What messages call the loss."""
+        """Name of the loss in messages."""
         return type(self.part_loss.unweighted).__name__
 
     @property
     def part_loss(self) -> Any:
-        """Loss of one problem: the binary one where several are solved side by side."""
+        """Loss of one problem: the binary loss if several are solved together."""
         return self.loss.part
 
     @property
     def n_parts(self) -> int:
-        """Number of binary problems solved side by side; 1 but for one-vs-rest."""
+        """Number of binary problems solved together; 1 except for one-vs-rest."""
         return self.n_outputs if self.part_loss is not self.loss else 1
 
     @property
     def row_norm(self) -> float:
-        """Bound on the norm of a scaled row with its constant column."""
+        """Upper bound on the norm of a scaled row with its constant column."""
         return math.sqrt(1.0 + self.intercept_value**2) * _ROUNDING
 
     @property
@@ -171,12 +172,12 @@ class LinearModel:
 
     @property
     def n_weights(self) -> int:
-        """Length of the whole weight vector."""
+        """Length of the complete weight vector."""
         return self.n_outputs * self.n_weights_per_output
 
     @property
     def most_rows(self) -> int:
-        """Public number of rows, on which bounds on rounding errors rest."""
+        """Public number of rows, for bounds on rounding errors."""
         return self.n_rows * self.rows_per_unit
 
     @property
@@ -190,15 +191,15 @@ class LinearModel:
         return self.loss.smoothness(self.row_norm)
 
     def gradient_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the distance of two records' gradients at weights up to that norm."""
+        """Bound the distance between two records' gradients, at weights up to that norm."""
         return self.loss.gradient_gap(self.row_norm, weight_norm)
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the norm of one record's gradient at weights up to that norm."""
+        """Bound the norm of one record's gradient, at weights up to that norm."""
         return self.loss.zero_out_gap(self.row_norm, weight_norm)
 
     def minimiser_norm(self, penalty: float) -> float:
-        """Return a bound on the norm of the weights of each part that minimise its objective."""
+        """Bound the norm of the minimising weights of each part."""
         return self.part_loss.minimiser_norm_bound(self.row_norm, penalty)
 
     def bind(
@@ -208,9 +209,9 @@ class LinearModel:
         row_weight: ArrayLike | None = None,
         n_units: int | None = None,
     ) -> list[LinearProblem]:
-        """Return the problems of a table; targets are positions in the label set, or real.
+        """Return the problems of a table, with targets as label positions or real numbers.
 
-        Weights of rows are the same in all parts; see :class:`skdp.solvers.Rows`.
+        Row weights are the same in all parts; see :class:`skdp.solvers.Rows`.
         """
         row_weight = weigh_rows(self.class_weights, targets, row_weight)
         kind = self.part_loss.target_kind
@@ -236,12 +237,12 @@ class LinearModel:
 
     @staticmethod
     def scores(X: Any, *unpacked: Weights) -> Weights:
-        """Return the scores of rows, one column for each output."""
+        """Return the scores of rows, one column per output."""
         coef, intercept = unpacked
         return np.asarray(X @ coef.T) + intercept
 
 
-# What gradients in the variances are multiplied by before both are cut and get the same noise.
+# Factor of gradients in the variances before joint clipping and equal noise.
 CURVATURE_GAIN = 3.0
 
 
@@ -251,7 +252,7 @@ def _of_linear(name: str) -> Any:
 
 @dataclass(frozen=True)
 class VariationalModel:
-    """Means and mean curvatures of weights, beside a linear model that knows rows and units.
+    """Means and mean curvatures of weights, based on a linear model with rows and units.
 
     Examples
     --------
@@ -266,7 +267,7 @@ class VariationalModel:
 
     linear: LinearModel
     prior_precision: float  # of scaled weights
-    pace: float  # of curvatures: the share of their error that a step of size 1 removes
+    pace: float  # the share of the curvatures' error that a step of size 1 removes
 
     facts = frozenset({"linear"})
     heaviest = 1.0
@@ -277,12 +278,12 @@ class VariationalModel:
     n_features = _of_linear("n_features")
     n_outputs = _of_linear("n_outputs")
     n_parts = _of_linear("n_parts")
-    n_weights_per_output = _of_linear("n_weights_per_output")  # means, and as many curvatures
+    n_weights_per_output = _of_linear("n_weights_per_output")  # also of curvatures
     smoothness = _of_linear("smoothness")  # in the means at given variances
 
     @property
     def name(self) -> str:
-        """What messages call the loss."""
+        """Name of the loss in messages."""
         return f"a Gaussian posterior with {self.linear.name}"
 
     @property
@@ -298,28 +299,28 @@ class VariationalModel:
 
     @property
     def _start(self) -> float:
-        """Public curvature to start from: of rows of norm 1 with equal entries, at scores zero."""
+        """Public initial curvature: rows of norm 1 with equal entries, at scores zero."""
         return 0.25 / self.n_weights_per_output
 
     @property
     def curvature_unit(self) -> float:
-        """Curvature that one unit of its weight stands for."""
+        """Curvature per unit of its weight."""
         return self.pace / CURVATURE_GAIN
 
     def public_gradient(self, weights: Weights) -> Weights:
-        """Return the gradient of what is not a sum over rows and no penalty on all weights."""
+        """Return the public gradient, other than the penalty on all weights."""
         gradient = np.zeros_like(weights)
         half = self.n_weights_per_output
-        # The prior's penalty on the means is on curvatures as well, and is taken off their pace.
+        # The prior's penalty also acts on curvatures, and is subtracted from their pace.
         rest = self.pace - self.prior_precision / self.linear.n_rows
         gradient[half:] = rest * weights[half:] - CURVATURE_GAIN * self._start
         return gradient
 
     def split(self, weights: Weights) -> tuple[Weights, Weights]:
-        """Return means and mean curvatures, one row for each part."""
+        """Return means and mean curvatures, one row per part."""
         table = weights.reshape(-1, 2, self.n_weights_per_output)
         curvatures = self._start - self.curvature_unit * table[:, 1]
-        # Of no table are they larger, nor below zero; noise can make them so.
+        # The range for exact values; noise can leave it.
         largest = 0.25 * max(1.0, self.linear.intercept_value**2)
         return table[:, 0], np.clip(curvatures, 0.0, largest)
 
@@ -333,12 +334,12 @@ class VariationalModel:
         return [VariationalProblem(self, part.rows) for part in parts]
 
     def unpack(self, weights: Weights) -> tuple[Weights, ...]:
-        """Return coefficients, intercepts and deviations of both, in the user's units."""
+        """Return coefficients, intercepts and standard deviations of both, in the user's units."""
         means, curvatures = self.split(weights)
         return self.in_user_units(means, np.sqrt(self.variances(curvatures)))
 
     def in_user_units(self, means: Weights, deviations: Weights) -> tuple[Weights, ...]:
-        """Return coefficients, intercepts and deviations of both, in the user's units."""
+        """Return coefficients, intercepts and standard deviations of both, in the user's units."""
         return *self.linear.unpack(means.ravel()), *self.linear.unpack(deviations.ravel())
 
 
@@ -367,7 +368,7 @@ class VariationalProblem:
     run_steps = None
 
     def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> None:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``."""
+        """Add to ``out`` the gradients of rows ``index`` (None: all), each clipped to ``clip``."""
         (means,), curvatures = self.model.split(weights)
         variances = self.model.variances(curvatures)[0]
         sum_expected_gradients(self.rows, means, variances, out, index, clip, CURVATURE_GAIN)

@@ -1,11 +1,10 @@
 """Networks of dense layers, and a bound on the gradient of one record.
 
-Proof: Theorem 4 of ``docs/proofs/networks.md``. Matrices of layers hold the biases in their last
-column.
+Proof: Theorem 4 of ``docs/proofs/networks.md``.
 
 A row ``x`` enters as ``gain * x`` in scaled units. Layer l maps ``a`` to ``W a + s b``, and an
-activation follows all but the last. Weights of a layer are a matrix (outputs, inputs + 1), its last
-column b, as of a linear model; those that a plan trains are the difference from a public start.
+activation follows every layer except the last. The weights of a layer are a matrix (outputs, inputs
++ 1) with b as its last column. A plan trains the difference from a public start.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from skdp.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
-# Relative excess: far above the rounding errors of a singular value, of a row and of the bound.
+# Relative margin, far above the rounding errors of singular values, rows and the bound.
 _ROUNDING = 1.0 + 1e-9
 _MOST_SPLITS = 2**12
-_LARGEST = 1e10  # larger bounds are of no use, and no norms to clip to
+_LARGEST = 1e10  # larger bounds are useless, also as clipping norms
 
 
 @dataclass(frozen=True)
 class NearStart:
     """A network close to its start.
 
-    Rows have norm at most `gain`, biases are multiplied by `bias`; activations move no two numbers
-    apart and keep 0, and `saturates` says that they lie in [-1, 1].
+    Rows have norm at most `gain`, and biases are multiplied by `bias`. Activations do not increase
+    distances and map 0 to 0; `saturates` means that they are in [-1, 1].
     """
 
     start: list[Array]
@@ -50,7 +49,7 @@ class NearStart:
     @cached_property
     @one_blas_thread()
     def _norms(self) -> list[tuple[float, float]]:
-        """Spectral norm of each layer's matrix without biases, and norm of these."""
+        """Spectral norm of each layer's matrix without biases, and norm of its biases."""
         parts = [(matrix[:, :-1], matrix[:, -1]) for matrix in self.start]
         return [
             (float(np.linalg.norm(matrix, 2)) * _ROUNDING, float(np.linalg.norm(biases)))
@@ -59,7 +58,7 @@ class NearStart:
 
     def largest_gradient(self, radius: float) -> float:
         """Bound one record's gradient at weights within a distance from the start."""
-        # One column for each way to share the distance out among the layers.
+        # One column per distribution of the distance over the layers.
         radii = split_radius(len(self.start), radius)
         with np.errstate(over="ignore", invalid="ignore"):
             inputs = [np.full(radii.shape[1], self.gain * _ROUNDING)]
@@ -68,7 +67,7 @@ class NearStart:
                 scores += moved * np.hypot(inputs[-1], self.bias)
                 widest = math.sqrt(matrix.shape[0]) if self.saturates else math.inf
                 inputs.append(np.minimum(scores, widest))
-            # Slopes of the loss at scores of that norm: those on a row of norm 1 at such weights.
+            # Slopes of the loss at scores of that norm, as on a row of norm 1 at such weights.
             errors = np.array([self.loss.zero_out_gap(1.0, score) for score in scores])
             square = np.zeros_like(errors)
             for (norm, _), moved, values in zip(
@@ -81,30 +80,30 @@ class NearStart:
 
 
 def split_radius(n_layers: int, radius: float) -> Array:
-    """Return radii of layers, a column each, one of which is above any split of the radius.
+    """Return radii of layers as columns; for any split of the radius, one column is above it.
 
-    Squares of a split add up to that of the radius, and are rounded up to multiples of a fraction.
+    The squares of a split add up to that of the radius, and are rounded up to a grid.
     """
     steps = _MOST_SPLITS
     while steps and math.comb(steps + 2 * n_layers - 2, n_layers - 1) > _MOST_SPLITS:
         steps //= 2
     if not steps:
         return np.full((n_layers, 1), radius)
-    # At most steps + n_layers - 1 fractions, shared out in all ways: by bars in a row of them.
+    # All distributions of at most steps + n_layers - 1 fractions ("stars and bars").
     places = steps + 2 * n_layers - 2
     bars = np.array([*combinations(range(places), n_layers - 1)], dtype=np.int64)
     fractions = np.diff(bars, axis=1, prepend=-1, append=places) - 1
     return radius * np.sqrt(np.minimum(fractions, steps) / steps).T
 
 
-# Added to a gradient's norm before it is divided by, in scaled units (Bu et al. 2023): much longer
-# gradients get the clipping norm, much shorter ones keep their order of length.
+# Added to the norm by which a gradient is divided, in scaled units (Bu et al. 2023): much longer
+# gradients have the clipping norm, much shorter ones keep their order of length.
 NORMALIZE_FLOOR = 0.01
 
 
 @one_blas_thread()
 def public_start(sizes: tuple[int, ...], activation: Activation) -> list[Weights]:
-    """Return the matrices that training starts from: orthogonal, the last one zero, biases zero.
+    """Return the default initial matrices: orthogonal, the last one zero, biases zero.
 
     They are the same for every table, every seed and any number of threads.
     """
@@ -123,7 +122,7 @@ def public_start(sizes: tuple[int, ...], activation: Activation) -> list[Weights
 
 @dataclass(frozen=True)
 class NetworkModel:
-    """Loss and public shape of a network, and how one record's gradient is cut.
+    """Loss and public shape of a network, and clipping of one record's gradient.
 
     Examples
     --------
@@ -142,16 +141,16 @@ class NetworkModel:
     activation: Activation = "relu"
     clipping: Clipping = "flat"
     bias_value: float = 1.0  # s, 0 for no biases
-    data_norm: float = 1.0  # rows are scaled to norm at most 1 by it
-    gain: float = 4.0  # and multiplied by this
-    # Public matrices to start from; None takes those of `public_start`.
+    data_norm: float = 1.0  # rows are divided by it, to norm at most 1
+    gain: float = 4.0  # and multiplied by the gain
+    # Public initial matrices; None uses those of `public_start`.
     given_start: list[Weights] | None = field(default=None, compare=False, repr=False)
     heaviest: float = 1.0  # bound on the total weight of a unit's rows
     by_unit: bool = False  # whether a record is all rows of an id
-    rows_per_unit: int = 1  # public number of places for rows of a unit, side by side
-    class_weights: tuple[float, ...] | None = None  # in `heaviest` already
+    rows_per_unit: int = 1  # public number of slots for rows of a unit
+    class_weights: tuple[float, ...] | None = None  # included in `heaviest`
 
-    # Steps and norms are taken as they are given, on rows of norm `gain`.
+    # Steps and norms are used as given, on rows of norm `gain`.
     units = ScaledUnits()
     facts = frozenset({"network", "Lipschitz in a ball", "counts cut gradients"})
     public_gradient = None
@@ -164,7 +163,7 @@ class NetworkModel:
 
     @property
     def name(self) -> str:
-        """What messages call the loss."""
+        """Name of the loss in messages."""
         return f"a network with {type(self.loss).__name__}"
 
     @property
@@ -179,12 +178,12 @@ class NetworkModel:
 
     @property
     def n_weights(self) -> int:
-        """Length of the whole weight vector."""
+        """Length of the complete weight vector."""
         return self.layers.n_weights
 
     @cached_property
     def start(self) -> Weights:
-        """Public weights that training starts from, of which it learns the difference."""
+        """Public initial weights; training learns the difference from them."""
         matrices = self.given_start or public_start(self.sizes, self.activation)
         return np.concatenate([matrix.ravel() for matrix in matrices])
 
@@ -195,22 +194,22 @@ class NetworkModel:
 
     @cached_property
     def layers(self) -> Layers:
-        """What sums of gradients need to know."""
+        """Description of the layers for sums of gradients."""
         options = (self.activation, self.clipping, self.bias_value, self.gain, NORMALIZE_FLOOR)
         return Layers(self.shapes, *options)
 
     def gradient_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the distance of two records' gradients at weights up to that norm."""
+        """Bound the distance between two records' gradients, at weights up to that norm."""
         return 2.0 * self.zero_out_gap(weight_norm)
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the norm of one record's gradient at weights up to that norm."""
+        """Bound the norm of one record's gradient, at weights up to that norm."""
         if weight_norm is None:
             return math.inf
         return self.heaviest * self._near_start.largest_gradient(weight_norm)
 
     def minimiser_norm(self, penalty: float) -> float:
-        """Return a bound on the norm of the weights that minimise the objective: none is proved."""
+        """Return infinity: no bound on the norm of the minimising weights is proved."""
         return math.inf
 
     def bind(
@@ -239,7 +238,7 @@ class NetworkModel:
 def network_scores(
     X: Any, coefs: list[Weights], intercepts: list[Weights], activation: Activation
 ) -> Weights:
-    """Return the scores of rows, one column for each output.
+    """Return the scores of rows, one column per output.
 
     Examples
     --------
@@ -293,16 +292,16 @@ class NetworkProblem:
     def _sums(self) -> LayerSums:
         model = self.model
         most_rows = self.rows.n_units * model.rows_per_unit
-        # Blocks of sparse rows from files are as long as entries let them be, which are private:
-        # single precision would round all rows by that.
+        # The lengths of blocks of sparse rows from files depend on private entries: in single
+        # precision, rounding of all rows would depend on them.
         by_entries = self.rows.is_sparse and isinstance(self.rows.matrix, RowSource)
         dtype = np.float64 if by_entries else self.rows.dtype
         return LayerSums(self.rows, model.loss, model.layers, dtype, model.start, most_rows)
 
     def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> int:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each clipped to ``clip``.
 
-        Returned is how many were no longer than that before.
+        Return the number of gradients that were no longer than that before.
         """
         return self._sums.add(weights, out, index, clip)[0]
 

@@ -1,8 +1,8 @@
-"""What plans ask of a model, in scaled units and with weights of classes.
+"""The protocol of models for plans, in scaled units, and class weights.
 
-A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)`` where ``R`` is the public bound `data_norm`, so
-that it has norm at most 1. Weights ``u`` of the scaled problem are ``u / R`` in the user's units;
-the scores, and hence the losses, are the same in both.
+A row ``x`` is multiplied by ``min(1 / R, 1 / |x|)`` and then has norm at most 1. ``R`` is the
+public bound `data_norm`. Weights ``u`` of the scaled problem are ``u / R`` in the user's units;
+scores and losses are the same in both.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ class ScaledUnits:
     data_norm: float = 1.0  # the bound R on the norm of a row
 
     def penalty(self, alpha: float) -> float:
-        """Return the penalty on scaled weights that equals `alpha` on the user's."""
+        """Convert a penalty `alpha` to scaled weights."""
         return alpha / self.data_norm**2
 
     def step(self, learning_rate: float) -> float:
-        """Return the step size on scaled weights that equals one on the user's."""
+        """Convert a step size to scaled weights."""
         return learning_rate * self.data_norm**2
 
     def learning_rate(self, step: float) -> float:
-        """Return the user's step size that equals one on scaled weights."""
+        """Convert a step size on scaled weights to the user's units."""
         return step / self.data_norm**2
 
     def weight(self, length: float) -> float:
-        """Return the length of scaled weights that equals one of the user's."""
+        """Convert a length of weights to scaled units."""
         return length * self.data_norm
 
     def gradient(self, norm: float) -> float:
-        """Return the norm of a scaled gradient that equals one of the user's."""
+        """Convert the norm of a gradient to scaled units."""
         return norm / self.data_norm
 
     def feature(self, value: float) -> float:
-        """Return the value of a scaled feature that equals one of the user's."""
+        """Convert the value of a feature to scaled units."""
         return value / self.data_norm
 
 
 Weights = NDArray[np.float64]
-Index = NDArray[np.int64] | None  # numbers of rows; None for all
+Index = NDArray[np.int64] | None  # row numbers; None for all
 
 
 class Problem(Protocol):
-    """A model, or one of its parts, bound to rows; nothing it returns may leave without noise.
+    """A model, or one of its parts, bound to rows; its results must not be released without noise.
 
     Examples
     --------
@@ -72,22 +72,22 @@ class Problem(Protocol):
     >>> (problem,) = model.bind(np.array([[0.6, 0.8], [0.6, 0.8]]), np.array([1, 1]))
     >>> total = np.zeros(2)
     >>> problem.sum_clipped(np.zeros(2), None, clip=0.1, out=total)
-    >>> total.round(6)  # two gradients of norm 0.5, each cut to 0.1
+    >>> total.round(6)  # two gradients of norm 0.5, each clipped to 0.1
     array([-0.12, -0.16])
     """
 
     @property
     def rows(self) -> Any:
-        """What it is bound to, of which `row_weight` is checked; None where nothing has weights."""
+        """The bound rows, to check `row_weight`; None without weights."""
 
     @property
     def run_steps(self) -> Callable[..., None] | None:
-        """Take many noisy steps in one call; None where they have to be taken one by one."""
+        """Take many noisy steps in one call; None if they must be taken one by one."""
 
     def sum_clipped(self, weights: Weights, index: Index, clip: float, out: Weights) -> int | None:
-        """Add to ``out`` the gradients of the rows ``index`` (None: all), each cut to ``clip``.
+        """Add to ``out`` the gradients of the rows ``index`` (None: all), each clipped to ``clip``.
 
-        Returned is how many were no longer than that before, if the model counts them.
+        Return the number of gradients that were no longer than that before, if counted.
         """
 
     def sum_losses(self, weights: Weights) -> float:
@@ -95,20 +95,24 @@ class Problem(Protocol):
 
 
 class Model(Protocol):
-    """The public side of what a plan trains, in scaled units.
+    """The public side of a model that a plan trains, in scaled units.
 
-    Weights are those of `n_parts` problems, one after the other, and start at zero: a model adds a
-    public start of its own. Constants hold for one record's gradient with respect to all, infinite
-    where nothing is proved; `facts` name what is: "linear", "convex", "Lipschitz", "smooth";
-    "Lipschitz in a ball" of weights, by `zero_out_gap`; "counts cut gradients" of its problems;
-    "network" if there are hidden layers, of the sizes `hidden`. Nothing has a default: plans refuse
-    a model that leaves something out.
+    Weights are those of `n_parts` problems, one after the other, and start at zero; a model may add
+    a public start. Constants are for one record's gradient in all weights, and infinite if nothing
+    is proved. `facts` name proved properties:
+
+    - "linear", "convex", "Lipschitz", "smooth";
+    - "Lipschitz in a ball" of weights, by `zero_out_gap`;
+    - "counts cut gradients", for its problems;
+    - "network" with hidden layers, of the sizes `hidden`.
+
+    There are no defaults: plans refuse a model without one of these attributes.
 
     Examples
     --------
     >>> from skdp.losses import LogisticLoss
     >>> from skdp.models import LinearModel, Model
-    >>> def largest_gap(model: Model) -> float:  # all that a plan needs to know
+    >>> def largest_gap(model: Model) -> float:  # a plan needs no more
     ...     return model.gradient_gap(weight_norm=0.0) / model.n_parts
     >>> loss = LogisticLoss()
     >>> model = LinearModel(loss, n_rows=100, n_features=4, n_outputs=1, intercept_value=0.0)
@@ -118,47 +122,47 @@ class Model(Protocol):
 
     @property
     def units(self) -> ScaledUnits:
-        """What a unit of the scaled problem is in the user's."""
+        """Conversion between scaled units and the user's units."""
 
     @property
     def facts(self) -> frozenset[str]:
-        """What theorems may rest on."""
+        """Properties that theorems may use."""
 
     @property
     def name(self) -> str:
-        """What messages call the loss."""
+        """Name of the loss in messages."""
 
     @property
     def n_parts(self) -> int:
-        """Number of problems solved side by side."""
+        """Number of problems solved together."""
 
     @property
     def heaviest(self) -> float:
-        """Bound on the total weight of one unit's rows; constants contain it."""
+        """Upper bound on the total weight of one unit's rows; included in constants."""
 
     @property
     def by_unit(self) -> bool:
-        """Whether a record is all rows of an id, and not one row."""
+        """Whether a record is all rows of an id, not one row."""
 
     @property
     def rows_per_unit(self) -> int:
-        """Public number of rows that are used of each unit at most, where proofs rest on it."""
+        """Maximum number of rows used per unit, for proofs that depend on it."""
 
     @property
     def class_weights(self) -> tuple[float, ...] | None:
-        """Public weights of the labels, which `heaviest` contains; None for none."""
+        """Public weights of the labels, included in `heaviest`; None without weights."""
 
     @property
     def n_outputs(self) -> int:
-        """Number of scores that a row gets: 1 for two classes and for numbers."""
+        """Number of scores per row: 1 for two classes and for regression."""
 
     @property
     def n_weights(self) -> int:
-        """Length of the whole weight vector."""
+        """Length of the complete weight vector."""
 
     @property
     def public_gradient(self) -> Callable[[Weights], Weights] | None:
-        """What is added to noisy mean gradients, by the weights of a part; None if nothing is."""
+        """Function of a part's weights that is added to noisy mean gradients, or None."""
 
     @property
     def lipschitz(self) -> float:
@@ -169,39 +173,39 @@ class Model(Protocol):
         """Lipschitz constant of one record's gradient."""
 
     def gradient_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the distance of two records' gradients at weights up to that norm."""
+        """Bound the distance between two records' gradients, at weights up to that norm."""
 
     def zero_out_gap(self, weight_norm: float | None = None) -> float:
-        """Return a bound on the norm of one record's gradient at weights up to that norm."""
+        """Bound the norm of one record's gradient, at weights up to that norm."""
 
     def minimiser_norm(self, penalty: float) -> float:
-        """Return a bound on the norm of the weights of each part that minimise its objective."""
+        """Bound the norm of the minimising weights of each part."""
 
-    # A model that takes weights of rows binds `row_weight` and `n_units` as well.
+    # A model with row weights also binds `row_weight` and `n_units`.
     def bind(self, X: Any, targets: NDArray[Any]) -> Sequence[Problem]:
-        """Return the problems of a table, one for each part."""
+        """Return the problems of a table, one per part."""
 
     def unpack(self, weights: Weights) -> tuple[Weights, ...]:
         """Return the weights in the user's units, as estimators publish them."""
 
     def scores(self, X: Any, *unpacked: Weights) -> Weights:
-        """Return the scores of rows by such weights: one column for two classes, or for numbers."""
+        """Return the scores of rows: one column for two classes or regression."""
 
 
 _ASKED = ("by_unit", "rows_per_unit", "class_weights", "n_outputs", "public_gradient")
 
 
 def refuse_unstated(thing: Any, *facts: str) -> None:
-    """Refuse a model or a plan that leaves facts out: none of them has a default."""
+    """Refuse a model or a plan without one of the facts."""
     unstated = [fact for fact in facts if not hasattr(thing, fact)]
     if unstated:
         raise TypeError(
-            f"{type(thing).__name__} does not state {', '.join(unstated)}, and nothing is guessed."
+            f"{type(thing).__name__} must define {', '.join(unstated)}; there are no defaults."
         )
 
 
 def require(model: Model, method: str, *wanted: str) -> None:
-    """Refuse a model without the facts that a method's theorem rests on, or of no sound shape.
+    """Refuse a model without the facts that a method's theorem needs, or with an invalid shape.
 
     Examples
     --------
@@ -228,13 +232,13 @@ def require(model: Model, method: str, *wanted: str) -> None:
         )
     if model.n_parts < 1 or model.n_weights < 1 or model.n_weights % model.n_parts:
         raise ValueError(
-            f"{model.name}: n_weights={model.n_weights} cannot be shared out evenly among "
+            f"{model.name}: n_weights={model.n_weights} must be a multiple of "
             f"n_parts={model.n_parts}."
         )
 
 
 def with_class_weights(model: Any, class_weights: Sequence[float]) -> Any:
-    """Return a model with weights in the order of the label set; the largest enters its bounds.
+    """Return a model with label weights in the order of the label set.
 
     Examples
     --------
@@ -252,7 +256,7 @@ def with_class_weights(model: Any, class_weights: Sequence[float]) -> Any:
 def weigh_rows(
     class_weights: tuple[float, ...] | None, codes: NDArray[Any], row_weight: ArrayLike | None
 ) -> ArrayLike | None:
-    """Return the weights of rows, each times that of its own class."""
+    """Return row weights, each multiplied by the weight of its class."""
     if class_weights is None:
         return row_weight
     of_class = np.array(class_weights)[codes]

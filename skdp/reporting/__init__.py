@@ -1,4 +1,4 @@
-"""What was spent, said in numbers, in words and in pictures."""
+"""Privacy statements, model cards, privacy curves, coefficient tables and ONNX export."""
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.reporting.coefficients import (

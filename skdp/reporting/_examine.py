@@ -1,4 +1,4 @@
-"""Walk a fitted object and say of each part what it took from the rows."""
+"""Walk a fitted object and judge what each part learned from the rows."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.accounting.privacy_spent import PrivacySpent, refuse_disproved
 from skdp.base.scikit_learn import fitted_model, responds
-from skdp.reporting.steps import REMEDIES, StepVerdict, classify_step, private_claim
+from skdp.reporting.steps import REMEDIES, StepVerdict, assumed, classify_step, private_claim
 
 _BY_ITSELF = "a private classifier by itself"
 
-# What becomes of the rows, for which reason the costs of the inner fits do not add up to a cost.
+# Why the costs of the inner fits do not add up to a cost for one row.
 _DIVIDES_ROWS = {
     "CalibratedClassifierCV": (
-        "its curves are fitted to rows without noise, on folds that the private labels stratify",
+        "its curves are fitted to the rows without noise, on folds stratified by private labels",
         REMEDIES["CalibratedClassifierCV"],
     ),
     "OneVsOneClassifier": (
-        "each inner fit gets the rows of two labels: their number is private, and a row whose "
-        "label changes leaves some fits and enters others",
+        "each inner fit uses the rows of two labels: their number is private, and a change of one "
+        "label moves a row from some fits to others",
         _BY_ITSELF,
     ),
     "SelfTrainingClassifier": (
-        "rows get labels, and enter later fits, by predictions: their number is private, and "
-        "transduction_ and labeled_iter_ tell of single rows",
-        _BY_ITSELF + ", fitted on the rows whose labels are known",
+        "predictions label rows and select them for later fits: their number is private, and "
+        "transduction_ and labeled_iter_ describe single rows",
+        _BY_ITSELF + ", fitted on the rows with known labels",
     ),
     "StackingClassifier": (
-        "its folds are stratified by the private labels, and the last estimator learns from "
-        "predictions of models that saw other rows: one row moves the features of all",
+        "its folds are stratified by private labels, and the final estimator learns from "
+        "predictions of models fitted on other rows: one row changes the features of all rows",
         _BY_ITSELF,
     ),
     "TunedThresholdClassifierCV": (
-        "its threshold is chosen by scores of rows without noise, on folds that the private labels "
-        "stratify; best_score_ and cv_results_ are such scores",
+        "its threshold is chosen by exact scores of rows, on folds stratified by private labels; "
+        "best_score_ and cv_results_ are such scores",
         REMEDIES["TunedThresholdClassifierCV"],
     ),
 }
 
 
 def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
-    """Name what breaks the accounting of fits inside; None where rows go in one for one."""
+    """Judge a wrapper by the rows that it gives to its fits; None if fits use each row once."""
     name, package = type(fitted).__name__, type(fitted).__module__.partition(".")[0]
-    if package == "imblearn" and name == "Pipeline":  # of which `examine` judges every step
-        return StepVerdict("data-independent", "it keeps its steps and nothing else")
+    if package == "imblearn" and name == "Pipeline":  # `examine` judges each of its steps
+        return StepVerdict("data-independent", "it stores only its steps")
     if package != "sklearn":
         return None
     if name in ("BaggingClassifier", "BaggingRegressor") and fitted.bootstrap:
@@ -64,79 +64,77 @@ def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
             counted = f"rows_per_unit={copies} counts the copies as rows of one unit"
         return StepVerdict(
             "leaking",
-            f"bags are drawn with replacement: a row is {times} in one of them, and each fit takes "
-            "its copies for different records",
+            f"bags are drawn with replacement: a row appears {times} in a bag, and each fit treats "
+            "its copies as different records",
             f"{_BY_ITSELF}; {counted}",
         )
     if name == "FixedThresholdClassifier":
         return StepVerdict("data-independent", "its threshold is a parameter")
     if name == "TransformedTargetRegressor":
         if not fitted.check_inverse:
-            return StepVerdict("data-independent", "it keeps its two parts and nothing else")
-        claim = "its inverse undoes its transformer on every row, as fit would warn otherwise"
-        return StepVerdict("taken at your word", claim, assumption=f"taken at your word: {claim}")
+            return StepVerdict("data-independent", "it stores only its two parts")
+        return assumed("its inverse undoes its transformer on every row; otherwise fit would warn")
     return StepVerdict("leaking", *_DIVIDES_ROWS[name]) if name in _DIVIDES_ROWS else None
 
 
 def is_search(fitted: Any) -> bool:
-    """Tell a search from other objects that keep scores of folds."""
+    """Return whether an object is a search; others store scores of folds too."""
     return "params" in getattr(fitted, "cv_results_", ())
 
 
 SEARCH_LEAKS = (
     (
         "selection",
-        "the candidate was chosen by scores computed from the rows without noise",
-        "select with skdp.model_selection.PrivateGridSearchCV, or fix the parameters beforehand",
+        "the candidate was chosen by exact scores of the rows",
+        "use skdp.model_selection.PrivateGridSearchCV, or fix the parameters in advance",
     ),
     (
         "cv_results_, best_score_",
-        "scores of every fold and candidate, computed from the rows without noise",
-        "do not publish them; PrivateGridSearchCV keeps none",
+        "they are exact scores of every fold and candidate",
+        "do not publish them; PrivateGridSearchCV stores none",
     ),
 )
 STRATIFIED = (
     "folds",
-    "the folds are stratified by the private labels: changing one label moves other records to "
-    "other folds, so that the bound on what one row changes fails for every fit",
-    "give cv=KFold(n_splits, shuffle=True, random_state=...), which does not look at the labels",
+    "the folds are stratified by private labels: a change of one label moves other records to "
+    "other folds, and no fit has a valid bound on the influence of one row",
+    "pass cv=KFold(n_splits, shuffle=True, random_state=...), which does not use the labels",
 )
 _BALANCED = (
     "folds",
     "the folds are balanced by the private numbers of rows, or follow from all ids by a fixed "
-    "seed: one unit decides to which folds others go, so that the bound on what it changes fails "
-    "for every fit",
-    "give cv=GroupKFold(n_splits, shuffle=True), which looks at ids alone, and no random_state, by "
-    "which another id would move others",
+    "seed: one unit moves others to other folds, and no fit has a valid bound on its influence",
+    "pass cv=GroupKFold(n_splits, shuffle=True), which uses only the ids, without random_state, "
+    "because with a seed another id would move others",
 )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one part of a fitted object did with the rows."""
+    """Verdict on one part of a fitted object."""
 
-    name: str  # where the part sits, for example ``"pipeline step 'scale'"``
-    estimator: str  # class of the part; empty where it is none
+    name: str  # place of the part, for example ``"pipeline step 'scale'"``
+    estimator: str  # class of the part; empty if it has none
     kind: str
     reason: str
     remedy: str = ""
-    assumption: str = ""  # what the verdict takes for granted; empty if nothing
-    spent: PrivacySpent | None = None  # what a private part spent
-    # Whether `spent` is the record of a private search, which all steps of its model share.
+    assumption: str = ""  # assumption of the verdict, if any
+    spent: PrivacySpent | None = None  # record of a private part
+    # Whether `spent` is the record of a private search, shared by all steps of its model.
     of_search: bool = False
 
 
 def distinct_records(findings: list[Finding]) -> list[PrivacySpent]:
-    """Return what the private parts spent, the record of one search once."""
+    """Return the records of the private parts, each search once."""
     # By identity of the record, if it is that of a search, and else by that of the finding.
     found = {id(each.spent if each.of_search else each): each.spent for each in findings}
     return [spent for spent in found.values() if spent is not None]
 
 
 def examine(fitted: Any, name: str = "estimator", priced: bool = True) -> list[Finding]:
-    """Return the findings about an object, part by part; a private search is one part.
+    """Return a finding for each part of an object, fitted or not; a private search is one part.
 
-    It may not be fitted yet. Claims are held against their events where they are `priced`.
+    With `priced`, claimed guarantees are checked against their events.
     """
     if type(fitted) is FrozenEstimator:
         return examine(fitted.estimator, name, priced)
@@ -147,7 +145,7 @@ def examine(fitted: Any, name: str = "estimator", priced: bool = True) -> list[F
         shared = getattr(fitted, "_shares_record_of_search", False) is True
         verdict = "private", spent.mechanism + _afterwards(fitted), "", private_claim(fitted)
         findings = [Finding(name, _class(fitted), *verdict, spent, shared)]
-        # A model that was fitted before, and paid for by itself.
+        # A model that was fitted before, with a charge of its own.
         below = getattr(fitted, getattr(fitted, "_stands_on", ""), None)
         return findings + ([] if below is None else examine(below, f"model inside {name}", priced))
     if is_search(fitted):
@@ -156,7 +154,7 @@ def examine(fitted: Any, name: str = "estimator", priced: bool = True) -> list[F
     findings = [Finding(name, _class(fitted), *verdict)]
     parts = list(_parts(fitted))
     if parts:
-        # A container that keeps nothing beside its parts needs no line of its own.
+        # A container that stores only its parts needs no separate line.
         within = [finding for label, part in parts for finding in examine(part, label, priced)]
         said = findings[0].kind != "data-independent" or findings[0].assumption
         return findings + within if said else within
@@ -167,7 +165,7 @@ def examine(fitted: Any, name: str = "estimator", priced: bool = True) -> list[F
 
 
 def _afterwards(fitted: Any) -> str:
-    """Say what was done to released coefficients without rows."""
+    """Describe changes to released coefficients that used no rows."""
     model = fitted_model(fitted)
     linear = model[-1] if isinstance(model, Pipeline) else model
     return getattr(getattr(linear, "_coef_noise_", None), "afterwards", "")
@@ -217,7 +215,7 @@ def _examine_search(search: Any, name: str, priced: bool) -> list[Finding]:
 
 
 def is_stratified(search: Any) -> bool:
-    """Tell whether the folds of a search follow from labels."""
+    """Return whether the folds of a search depend on labels."""
     cv = getattr(search, "cv", None)
     if cv is None or isinstance(cv, int):  # scikit-learn's default for classifiers
         return bool(is_classifier(search))
@@ -225,9 +223,9 @@ def is_stratified(search: Any) -> bool:
 
 
 def _fits_inside(fitted: Any) -> Iterator[tuple[Any, PrivacySpent]]:
-    """Yield private fits held by an ensemble, a calibrator or another meta-estimator."""
+    """Yield private fits inside an ensemble, a calibrator or another meta-estimator."""
     seen: set[int] = set()
-    # Parameters are templates; only what `fit` made is looked at.
+    # Parameters are templates; only attributes set by `fit` are searched.
     own = getattr(fitted, "__dict__", {})
     waiting = [value for key, value in own.items() if key.endswith("_")]
     while waiting:
@@ -238,7 +236,7 @@ def _fits_inside(fitted: Any) -> Iterator[tuple[Any, PrivacySpent]]:
         spent = getattr(value, "privacy_spent_", None)
         if isinstance(spent, PrivacySpent):
             yield value, spent
-            # A model that was fitted before, and paid for by itself.
+            # A model that was fitted before, with a charge of its own.
             waiting.insert(0, getattr(value, getattr(value, "_stands_on", ""), None))
         elif isinstance(value, list | tuple):
             waiting[:0] = list(value)

@@ -11,19 +11,21 @@ from skdp.accounting.records import html_row, safe_text
 _WIDTH = 110
 
 _NO_GUARANTEE = (
-    "There is NO guarantee for the whole: parts of it leak, as listed below. What follows counts "
-    "the private parts alone and does not make up for the leaks."
+    "There is NO guarantee for the whole object, because some parts leak (see Parts). The values "
+    "below cover the private parts only and do not compensate for the leaks."
 )
 _NOTHING_PRIVATE = "There is NO guarantee: no part of it was fitted privately."
 _NOTHING_LEARNED = (
-    "Nothing was learned from the rows, so that there is nothing to account for. What it makes of "
-    "private rows stays private."
+    "Nothing was learned from the rows, so there is no privacy cost. Its output for private rows "
+    "remains private data."
 )
 _TWO_RELATIONS = (
-    "There is no common figure: the parts are accounted for under different neighbour relations, "
-    "or for units of which some are rows and some all rows of an id. Give all of them the same "
-    "adjacency, and groups= or none; or a public bound on rows, rows_per_unit=."
+    "There is no common guarantee: the parts use different adjacency relations, or some protect "
+    "one row and others all rows of an id. Use the same adjacency for all parts, and groups= for "
+    "all or for none; or pass a public bound on the rows of a unit, rows_per_unit=."
 )
+# Verdicts as readers see them; the record keeps its words.
+_SHOWN = {"taken at your word": "assumed, not checked"}
 
 
 def render_text(record: dict[str, Any]) -> str:
@@ -48,7 +50,7 @@ def render_html(record: dict[str, Any]) -> str:
         ("Randomness", record["randomness"]),
     ]
     parts = [
-        (part["name"], part["estimator"], part["kind"], _cost(part), _explanation(part))
+        (part["name"], part["estimator"], _verdict(part), _cost(part), _explanation(part))
         for part in record["parts"]
     ]
     head = ("part", "class", "verdict", "cost", "why")
@@ -96,21 +98,21 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
     if guarantee["of"] == "both":
         protects = (
             f"one {unit} with up to {rows} rows. Parts fitted with groups= protect all rows that "
-            "share an id; the others protect one row, and count by group privacy"
+            "share an id; the other parts protect one row and are converted by group privacy"
         )
     elif rows is None:
-        protects = f"one {unit}, with all rows that share its id in groups=, however many"
+        protects = f"one {unit}, with all rows that share its id in groups=, of any number"
     elif rows == 1:
         protects = (
-            "one row. If a person has k rows, group privacy applies"
+            "one row. For a patient or other unit with k rows, group privacy applies"
             if unit == "row"
-            else f"one {unit}, who has one row"
+            else f"one {unit} with one row"
         )
     else:
         whole = guarantee["of_the_unit"]
         protects = (
             f"one {unit} with up to {rows} rows: ({whole['epsilon']:.6g}, {whole['delta']:.3g}) by "
-            "group privacy; the other figures are for one row"
+            "group privacy; all other values are for one row"
         )
     curve = ", ".join(
         f"{point['epsilon']:.4g} at {point['delta']:.3g}" for point in guarantee["curve"]
@@ -119,8 +121,8 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
     proved = guarantee["proved_epsilon"]
     sharper = []
     if proved is not None and f"{proved:.6g}" != f"{guarantee['epsilon']:.6g}":
-        told = f"epsilon {proved:.6g} at the same delta, as the accountant proves of this noise."
-        sharper = [("Sharper figure", told)]
+        told = f"epsilon {proved:.6g} at the same delta, proved by the accountant for this noise."
+        sharper = [("Sharper bound", told)]
     by = "" if record["kind"] == "ledger" else " accountant"
     return [
         (name, f"{pair}-differential privacy, {record['model']}."),
@@ -128,7 +130,7 @@ def _guarantee_facts(record: dict[str, Any], guarantee: dict[str, Any]) -> list[
         ("Unit of privacy", f"{protects}."),
         ("Epsilon at other deltas", f"{curve}."),
         *sharper,
-        ("Accounting", f"{guarantee['accountant']}{by}, upper bound, of {events}."),
+        ("Accounting", f"{guarantee['accountant']}{by}, upper bound, for {events}."),
         ("Sampling", f"{guarantee['sampling']}."),
     ]
 
@@ -145,7 +147,11 @@ def lists(record: dict[str, Any]) -> list[tuple[str, list[str]]]:
 def part_line(part: dict[str, Any]) -> str:
     """Return one line about one part."""
     what = f" ({part['estimator']})" if part["estimator"] else ""
-    return f"{part['name']}{what}: {part['kind']}{_cost(part)}: {_explanation(part)}"
+    return f"{part['name']}{what}: {_verdict(part)}{_cost(part)}: {_explanation(part)}"
+
+
+def _verdict(part: dict[str, Any]) -> str:
+    return _SHOWN.get(part["kind"], part["kind"])
 
 
 def _cost(part: dict[str, Any]) -> str:
@@ -162,14 +168,14 @@ def _explanation(part: dict[str, Any]) -> str:
 def _ledger_line(ledger: dict[str, Any]) -> str:
     if "unreadable" in ledger:
         return (
-            f"the budget that the fit was charged to cannot be read ({ledger['unreadable']}): what "
-            "else it was charged with is not known here."
+            f"the budget that the fit was charged to cannot be read ({ledger['unreadable']}): its "
+            "other charges are unknown."
         )
     spent, budget = ledger["spent"], ledger["budget"]
     return (
-        f"{ledger['charges']} charges on the same budget amount to ({spent['epsilon']:.6g}, "
-        f"{spent['delta']:.3g}) of ({budget['epsilon']:.6g}, {budget['delta']:.3g}), "
-        f"{ledger['adjacency']}, by the {ledger['composition']} filter."
+        f"{ledger['charges']} charges on the same budget cost ({spent['epsilon']:.6g}, "
+        f"{spent['delta']:.3g}) of ({budget['epsilon']:.6g}, {budget['delta']:.3g}) in total, "
+        f"under {ledger['adjacency']}, with the {ledger['composition']} filter."
     )
 
 

@@ -18,20 +18,23 @@ from skdp.reporting.estimates import CoefficientIntervals
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     """Return the coefficients of a fitted linear model by name, with their privacy noise.
 
-    They are released numbers: no row is read and nothing is spent.
+    Coefficients are released numbers: no row is read and no budget is spent.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted linear classifier or regressor, or a pipeline or search that ends in one.
+        Fitted linear classifier or regressor, or a pipeline or search that ends in one.
 
     Returns
     -------
     dict of ndarray
-        Columns of equal length, as ``pandas.DataFrame`` takes them: "name" of the feature, or
-        "(intercept)"; "class" whose score it is, of classifiers; "value"; "noise_std", the standard
-        deviation of the privacy noise in the value, NaN where it is not public; and "noise_is",
-        "exact", "at most", "about" (to first order) or "unknown".
+        Columns of equal length, for ``pandas.DataFrame``:
+
+        - "name": name of the feature, or "(intercept)";
+        - "class": class of the score, for classifiers only;
+        - "value": coefficient;
+        - "noise_std": standard deviation of its privacy noise, NaN if not public;
+        - "noise_is": "exact", "at most", "about" (to first order) or "unknown".
 
     Raises
     ------
@@ -40,9 +43,9 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
 
     Notes
     -----
-    Where the noise comes from, and what an upper bound on it is worth, is in
-    ``docs/inspection.md``. If a recalibration has multiplied coefficients by a released factor,
-    "noise_std" is that of the multiplied noise, given the factor.
+    ``docs/inspection.md`` explains the source of the noise and the use of an upper bound on it. If
+    a recalibration has multiplied coefficients by a released factor, "noise_std" is for the
+    multiplied noise, given the factor.
 
     Examples
     --------
@@ -78,49 +81,50 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
 def coefficient_intervals(
     model: Any, level: float = 0.95, reference: Mapping[str, Any] | None = None
 ) -> CoefficientIntervals:
-    """Return confidence intervals of coefficients that count sampling and privacy noise.
+    """Return confidence intervals of coefficients that cover sampling and privacy noise.
 
-    They follow from released numbers: no row is read and nothing is spent. Behind a schema, or a
-    `BoundedScaler`, coefficients are in the columns' own units: per year, or of a level beside a
-    reference level.
+    Intervals follow from released numbers: no row is read and no budget is spent. With a schema or
+    a `BoundedScaler`, coefficients are in the units of the columns: per year, or for a level
+    compared with a reference level.
 
     Parameters
     ----------
     model : PrivateRidge or Pipeline
-        A fitted `PrivateRidge` without penalty, or a pipeline or search that ends in one.
+        Fitted `PrivateRidge` without penalty, or a pipeline or search that ends in one.
     level : float, default=0.95
         Coverage of each interval, in (0, 1).
     reference : mapping or None, default=None
-        By the name of a schema's column the value that others are compared with, in place of the
-        declared one (``drop=`` of `CategoricalColumn`) or the first. Of numbers it moves the
-        intercept, which is told at the middle of their bounds.
+        Reference value by name of a schema's column. For categories it replaces the declared
+        reference level (``drop=`` of `CategoricalColumn`) or the first level. For numbers it moves
+        the intercept, which is otherwise given at the middle of the bounds.
 
     Returns
     -------
     CoefficientIntervals
-        A dictionary of columns, which prints: "name", "column", "level" and "step" say what
-        changes; "value", "std_error", "low" and "high"; "is_reference". The last three numbers are
-        NaN where coefficients are not estimable: the least eigenvalue of the noisy second moments
-        is below what noise alone would show. `reason` says why, and what would change it, and
-        whether the fit may have cut rows, which biases coefficients. Flags of missing and unknown
-        cells that are too rare for that are left out; such cells then count as cells that are
-        ignored.
+        Dictionary of columns that prints as a table. "name", "column", "level" and "step" describe
+        the change; then follow "value", "std_error", "low", "high" and "is_reference". The
+        numbers after "value" are NaN if coefficients are not estimable, because the least
+        eigenvalue of the noisy second moments is at the level of pure noise. `reason` gives the
+        cause and a remedy, and reports if the fit may have cut rows, which biases coefficients.
+        Flags of missing and unknown cells that are too rare are left out, and these cells then
+        count as ignored.
 
     Raises
     ------
     TypeError
         If the model is of another kind.
     ValueError
-        If it has a penalty, which biases coefficients, or for a bad level or reference.
+        If the model has a penalty, which biases coefficients, or for an invalid level or reference.
     KeyError
-        If a reference is of no column.
+        If a reference names no column.
 
     Notes
     -----
-    Errors are taken to have one variance and rows to be short of `data_norm`, targets within their
-    bounds: what is clipped biases coefficients. Directions in which public descriptions let no
-    row vary, such as the sum of all categories beside an intercept, are left out. Derivation and
-    limits are in ``docs/proofs/moment_regression.md``, coverage in ``docs/regression.md``.
+    Intervals assume errors of one variance, rows of norm at most `data_norm`, and targets within
+    their bounds: clipping biases coefficients. Directions without variation by the public
+    description, such as the sum of all categories in addition to an intercept, are left out.
+    Derivation and limits are in ``docs/proofs/moment_regression.md``, coverage in
+    ``docs/regression.md``.
 
     Examples
     --------
@@ -139,16 +143,16 @@ def coefficient_intervals(
     linear, names = _linear_end(model)
     if not responds(linear, "_errors_of"):
         raise TypeError(
-            f"{type(linear).__name__} has released no second moments: PrivateRidge has "
-            "intervals; coefficient_table gives the privacy noise of others."
+            f"{type(linear).__name__} has released no second moments: use PrivateRidge for "
+            "intervals, or coefficient_table for the privacy noise of other models."
         )
     if linear._penalised:
         raise ValueError(
-            "A penalty biases coefficients, so that intervals around them would not cover: take "
-            "model.variant(alpha=0.0), which costs nothing."
+            "A penalty biases coefficients, and intervals around them would not cover: use "
+            "model.variant(alpha=0.0), which is free."
         )
     if getattr(getattr(linear, "_coef_noise_", None), "afterwards", ""):
-        raise TypeError("functions were changed afterwards: take the model before, which has some.")
+        raise TypeError("functions were changed afterwards: pass the model before the change.")
     meaning = _meaning_of(model)
     rare: list[int] = []
     if meaning is not None:
@@ -158,7 +162,7 @@ def coefficient_intervals(
     value = functions @ np.append(linear.coef_, linear.intercept_)
     errors = linear._errors_of(functions)
     is_reference = np.array([each[-1] for each in effects])
-    # What a variant has left out has no errors.
+    # Coefficients that a variant has left out have no errors.
     errors[~(functions @ linear._back).any(axis=1) & ~is_reference] = np.nan
     reach = float(ndtri(0.5 + level / 2.0)) * errors
     columns = zip(("name", "column", "level", "step"), zip(*effects, strict=True), strict=False)
@@ -174,38 +178,38 @@ def coefficient_intervals(
 
 
 def _reasons(linear: Any, meaning: Any, rare: list[int]) -> list[str]:
-    """Say what intervals do not count, and why there are none."""
+    """Return limits of the intervals, and reasons why there are none."""
     return [_about_rare(meaning, rare), _about_cut(linear, meaning), linear._why_not_estimable()]
 
 
 def _about_cut(linear: Any, meaning: Any) -> str:
-    """Say that rows may have been cut: the schema admits longer ones, whatever the table has."""
+    """Return a note if the schema allows rows that the fit cuts, for any table."""
     norm, longest = linear._units.data_norm, 0.0 if meaning is None else meaning.longest
     if longest <= norm * (1.0 + 1e-9):
         return ""
     return (
-        f"Rows of norms up to {longest:.4g} are possible, and the fit cuts them to {norm:.4g}: "
-        "coefficients of rows that were cut are biased, and their intervals do not cover. Fit "
-        "without clip_norm or data_norm for some that do."
+        f"Rows of norms up to {longest:.4g} are possible, and the fit cuts them to {norm:.4g}: cut "
+        "rows bias coefficients, and intervals then do not cover. For valid intervals, fit "
+        "without clip_norm or data_norm."
     )
 
 
 def _about_rare(meaning: Any, rare: list[int]) -> str:
-    """Say which flags have been left out."""
+    """Return a note on flags that were left out."""
     if not rare:
         return ""
     names = ", ".join(name for name, places in meaning.places.items() if places[0] in rare)
-    return f"The noise hides how many cells are so, which then count as ignored: {names}."
+    return f"The noise hides the number of such cells, which count as ignored: {names}."
 
 
 def _effects(
     linear: Any, names: Any, meaning: Any, reference: Mapping[str, Any]
 ) -> tuple[list[tuple[str, str, str, str, bool]], np.ndarray, str, str]:
-    """Return rows of a table and their weights, what they are in, and where the intercept is."""
+    """Return rows of a table with their weights, the target, and the point of the intercept."""
     target = at = ""
     if meaning is None:
         if reference:
-            raise KeyError("reference names columns of a schema, which the model has not.")
+            raise KeyError("reference names columns of a schema, but the model has no schema.")
         told = [(str(name), str(name), "", "+1", False) for name in names]
         functions, where = np.eye(len(told)), np.zeros(len(told))
     else:
@@ -218,20 +222,20 @@ def _effects(
 
 
 def _meaning_of(model: Any) -> Any:
-    """Return what the features mean that the last step of a model sees; None if that is unknown."""
+    """Return the meaning of the features of a model's last step, or None if unknown."""
     last, meaning = last_and_meaning(model)
     told = getattr(last, "_meaning", None)
     return meaning if told is None else told
 
 
 def _linear_end(model: Any) -> tuple[Any, Any]:
-    """Return the linear model that a fitted model ends in, and names of its features."""
+    """Return the linear model at the end of a fitted model, and names of its features."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
     linear, names = _last_of(model, None)
     if not responds(linear, "coef_"):
-        raise TypeError(f"{type(linear).__name__} is no fitted linear model: it has no coef_.")
+        raise TypeError(f"{type(linear).__name__} is not a fitted linear model: it has no coef_.")
     if names is None:
         count = np.atleast_2d(linear.coef_).shape[1]
         names = getattr(linear, "feature_names_in_", [f"x{j}" for j in range(count)])
@@ -239,7 +243,7 @@ def _linear_end(model: Any) -> tuple[Any, Any]:
 
 
 def _last_of(model: Any, names: Any) -> tuple[Any, Any]:
-    """Return the last estimator of pipelines and searches, and the names of what it is given."""
+    """Return the last estimator of pipelines and searches, and the names of its features."""
     model = fitted_model(model)
     if not responds(model, "steps"):
         return model, names
@@ -250,21 +254,21 @@ def _last_of(model: Any, names: Any) -> tuple[Any, Any]:
 
 
 class CoefficientDisplay:
-    """Forest plot: each coefficient with its interval; make it with `from_estimator`.
+    """Forest plot of coefficients with intervals; create it with `from_estimator`.
 
     Parameters
     ----------
     intervals : CoefficientIntervals
-        What is shown.
+        Coefficients to plot.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Of the last plot.
+        Axes of the last plot.
     figure_ : matplotlib Figure
-        Of the last plot.
+        Figure of the last plot.
     labels_ : list of str
-        Rows of the last plot, from above.
+        Rows of the last plot, from top to bottom.
 
     Examples
     --------
@@ -290,7 +294,7 @@ class CoefficientDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw a fitted model; for the first see `coefficient_intervals`, for others `plot`."""
+        """Plot a fitted model; parameters are those of `coefficient_intervals` and `plot`."""
         return cls(coefficient_intervals(model, level, reference)).plot(ax, **kwargs)
 
     def plot(
@@ -301,18 +305,19 @@ class CoefficientDisplay:
         ratio: bool = False,
         **kwargs: Any,
     ) -> Self:
-        """Draw the picture.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw, by default a new figure.
+            Axes to draw on. None creates a new figure.
         names : sequence of str or None, default=None
-            Rows to draw, by their "name"; None takes all that are not left out, but the intercept.
+            Values of "name" of the rows to draw. None draws all rows that are not left out, except
+            the intercept.
         ratio : bool, default=False
             Whether to draw exponentials on a logarithmic axis, such as odds ratios.
         **kwargs : dict
-            Passed on to matplotlib's ``errorbar``.
+            Passed to matplotlib's ``errorbar``.
 
         Returns
         -------
@@ -322,7 +327,7 @@ class CoefficientDisplay:
         Raises
         ------
         ImportError
-            If matplotlib is missing.
+            If matplotlib is not installed.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         found = self.intervals
@@ -340,7 +345,7 @@ class CoefficientDisplay:
             for key in (found.estimate, "low", "high")
         )
         up = np.arange(chosen.size)
-        # Where nothing is known there is neither marker nor line.
+        # Rows without an interval have neither marker nor line.
         shown = np.isfinite(low) & ~found.is_reference[chosen]
         style = {"fmt": "o", "capsize": 3.0, **kwargs}
         reach = np.vstack([value - low, high - value])[:, shown]
@@ -355,7 +360,7 @@ class CoefficientDisplay:
         if ratio:
             ax.set_xscale("log")
         if found.reason:
-            # Over the whole width of a figure of its own, labels of rows included.
+            # Over the full width of a new figure, including labels of rows.
             text = textwrap.fill(found.reason, 80 if own else 50)
             if own:
                 self.figure_.suptitle(text, fontsize="small", x=0.02, ha="left")

@@ -1,4 +1,4 @@
-"""Coefficients with intervals, as a table that prints."""
+"""Table of coefficients with intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from skdp.accounting.records import html_row, safe_text
 
 _WIDTH = 100
-# The step of rows of which a variant has no coefficient.
+# "step" of rows without a coefficient in a variant.
 LEFT_OUT = "left out"
 
 
@@ -26,25 +26,25 @@ def _shown(*numbers: float) -> list[str]:
 
 
 class CoefficientIntervals(dict[str, np.ndarray]):
-    """Coefficients and intervals by column, as ``pandas.DataFrame`` takes them.
+    """Coefficients and intervals, as a dictionary of columns for ``pandas.DataFrame``.
 
-    It prints as a table, in notebooks as HTML; `coefficient_intervals` makes it.
+    It prints as a table and displays as HTML in notebooks. `coefficient_intervals` creates it.
 
     Parameters
     ----------
     columns : mapping of ndarray
-        Columns of equal length. "name", "low", "high" and `estimate` are needed; "step" says what
-        changes by 1 ("+1 years", "against A"), and "is_reference" marks reference levels.
+        Columns of equal length. "name", "low", "high" and `estimate` are required. "step" is the
+        change of the feature ("+1 years", "against A"), and "is_reference" marks reference levels.
     estimate : str, default="value"
-        Name of the column that the intervals are of.
+        Name of the column with the estimates.
     confidence : float, default=0.95
         Coverage of each interval.
     target : str, default=""
-        What the coefficients are in, such as "stay (days)".
+        Target and unit of the coefficients, such as "stay (days)".
     intercept_at : str, default=""
-        Where the intercept is told.
+        Values of the features at the intercept.
     reason : str, default=""
-        Why there are no intervals, and what would change it.
+        Reason for missing intervals, with a remedy.
 
     Examples
     --------
@@ -72,17 +72,17 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         self.intercept_at, self.reason = intercept_at, reason
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas frame, one row a coefficient.
+        """Return the table as a pandas frame, one row per coefficient.
 
         Returns
         -------
         DataFrame
-            The columns.
+            Frame with the same columns.
 
         Raises
         ------
         ImportError
-            If pandas is missing.
+            If pandas is not installed.
         """
         try:
             from pandas import DataFrame
@@ -103,7 +103,7 @@ class CoefficientIntervals(dict[str, np.ndarray]):
 
     @property
     def labels(self) -> list[str]:
-        """What each row is about, with what changes."""
+        """Name and step of each row."""
         steps = self.get("step", np.full(len(self["name"]), "", dtype=object))
         return [f"{name} {step}".rstrip() for name, step in zip(self["name"], steps, strict=True)]
 

@@ -1,6 +1,6 @@
-"""Warnings of what is learned from rows beside private fits, which these do not pay for.
+"""Warnings about steps around private fits that learn from rows without a charge.
 
-The verdicts are those of the statement. What is looked at are classes and parameters, never rows.
+The verdicts are those of the statement. They depend on classes and parameters, never on rows.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from skdp.running import callers_of, warn_once
 from skdp.tables.inputs import was_fitted_on
 
 _SCORES = (
-    "what it returns comes from predictions for private rows without noise, and each of its fits "
-    "is charged by itself",
+    "it returns exact scores of private rows, and each of its fits is charged separately",
     "PrivateEvaluation of skdp.metrics, or a private search",
 )
 
@@ -34,18 +33,18 @@ def warn_of_leaks(model: Any) -> None:
 
 
 def warn_of_callers(called: Iterable[Any]) -> None:
-    """Warn of what pipelines, searches and ensembles around a private fit take from rows."""
+    """Warn if pipelines, searches or ensembles around a private fit learn from rows."""
     _warn_of([finding for each in called for finding in _examine_caller(each)])
 
 
 def warn_of_ids(called: Any) -> None:
-    """Warn of ids that a pipeline or search has, of which a private fit in it is told nothing."""
+    """Warn that a pipeline or search does not pass its ids to a private fit."""
     name = f"{called}()" if isinstance(called, str) else type(called).__name__
     warn_once(
-        f"{name}: it has ids, and a private fit in it is not told them: it takes each row for a "
-        "record, and protects one row of a person alone. Instead: fit schema.pipeline(estimator), "
-        "or a search of skdp.model_selection; or give the ids to each private step, by "
-        "step__groups= or metadata routing."
+        f"{name}: it has ids but does not pass them to a private fit, which then protects only "
+        "one row of a patient. Instead: fit schema.pipeline(estimator), or a search of "
+        "skdp.model_selection; or pass the ids to each private step, by step__groups= or metadata "
+        "routing."
     )
 
 
@@ -67,45 +66,45 @@ def _warn_of(findings: list[Finding]) -> None:
             named = finding.estimator in finding.name
             what = finding.name if named else f"{finding.name} ({finding.estimator})"
             warn_once(
-                f"{what}: {finding.reason}. The private fit is charged, and its guarantee does not "
+                f"{what}: {finding.reason}. The private fit is charged, but its guarantee does not "
                 f"cover this. Instead: {finding.remedy}."
             )
 
 
 def warn_of_score(model: Any, X: Any) -> None:
-    """Warn of a figure of the very rows that a budget has paid to learn from."""
+    """Warn of a score on the rows of a fit that has charged a budget."""
     given = [(model, X), *(each[:2] for each in callers_of(model) if each.method == "score")]
     if any(was_fitted_on(*pair, charged=True) for pair in given):
         warn_once(
             f"{type(model).__name__}.score is given the rows of a fit that has charged a budget: "
-            "the figure has no noise, nobody has paid for it, and it flatters the model. Keep it "
-            "to yourself, or take PrivateEvaluation of skdp.metrics, or "
-            "PrivateRegressionEvaluation, on other rows."
+            "the score is exact, no budget covers it, and it flatters the model. Do not publish "
+            "it; use PrivateEvaluation or PrivateRegressionEvaluation of skdp.metrics on other "
+            "rows."
         )
 
 
 class WarnsOfScores:
-    """Mixin of predictors, before that of scikit-learn: exact figures of private rows leak."""
+    """Mixin that warns of exact scores on private rows; list it before scikit-learn's mixin."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the coefficient of determination of a regressor.
 
-        It has no noise, and no budget pays for it: of private rows, do not publish it. Of rows
-        whose fit has charged a budget it warns, if it is given the same table.
+        The score is exact and no budget covers it: do not publish it for private rows. It warns
+        if the table is the one of a fit that has charged a budget.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows to predict.
         y : array-like of shape (n_samples,)
-            True labels or numbers.
+            True labels or targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts.
+            Weight of each row in the score.
 
         Returns
         -------
         score : float
-            The figure.
+            Accuracy or coefficient of determination.
         """
         warn_of_score(self, X)
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]

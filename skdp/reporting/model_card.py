@@ -9,32 +9,31 @@ from skdp.reporting.statement import privacy_statement
 
 
 def model_card(fitted: Any, *, unit: Any = None, rows_per_unit: int | None = None) -> Any:
-    """Return a model card whose privacy fields are filled in from the privacy statement.
+    """Return a model card with the privacy sections of the privacy statement.
 
-    Nothing else is filled in: no figure of performance, which would cost (`PrivateEvaluation`
-    releases some), and no diagram or table of parameters, which may name the ledger, other files
-    and seeds. The card does not hold the model for that reason, so that skops adds none either, and
-    its ``repr`` shows what is published. Add what the card is to say of purpose, data and limits
-    with skops' ``add``.
+    Other sections are left to you: describe purpose, data and limits with the card's ``add``.
+    Performance results would cost budget (see `PrivateEvaluation`). A diagram or a table of
+    parameters may name the ledger, files and seeds; therefore the card does not contain the model.
+    Its ``repr`` shows everything that it publishes.
 
     Parameters
     ----------
     fitted : estimator, Pipeline or search
-        What `privacy_statement` takes, with ``get_params``.
+        Fitted object, as in `privacy_statement`, with ``get_params``.
     unit : str, PrivacyUnit or None, default=None
-        Whom the guarantee is to protect, as in `privacy_statement`.
+        Unit that the guarantee protects, as in `privacy_statement`.
     rows_per_unit : int or None, default=None
-        Public bound on the rows of one unit, as in `privacy_statement`.
+        Public bound on the number of rows of one unit, as in `privacy_statement`.
 
     Returns
     -------
     skops.card.Card
-        ``card.render()`` is its text, ``card.save("README.md")`` writes it.
+        Card with the text ``card.render()``; ``card.save("README.md")`` writes it.
 
     Raises
     ------
     ImportError
-        If skops is missing: ``pip install 'skdp[card]'``.
+        If skops is not installed: ``pip install 'skdp[card]'``.
 
     Examples
     --------
@@ -70,7 +69,7 @@ def model_card(fitted: Any, *, unit: Any = None, rows_per_unit: int | None = Non
 def _guarantee(record: dict[str, Any]) -> str:
     known = record["guarantee"]
     if known is None or not record["holds_for_the_whole"]:
-        return "There is no guarantee for the whole: the statement below says which part leaks."
+        return "There is no guarantee for the whole object: see the statement below for the reason."
     lines = [
         f"(epsilon = {known['epsilon']:.6g}, delta = {known['delta']:.6g})-differential privacy "
         f"under {known['adjacency']}: {known['neighbours']}.",

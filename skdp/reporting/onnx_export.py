@@ -1,6 +1,6 @@
-"""Fitted models as ONNX, which other languages and devices run.
+"""Export of fitted models to ONNX, for other languages and devices.
 
-A model of skdp stands in for scikit-learn's own with the released weights, which skl2onnx knows.
+A model of skdp is exported as the scikit-learn model with the released weights.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from skdp.base.scikit_learn import fitted_model, last_step
 
-# Of converters, for classifiers; skl2onnx itself carries them out, and refuses others.
+# Options of converters for classifiers; skl2onnx implements them, and refuses others.
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
     "output_class_labels": [False, True],
@@ -22,44 +22,45 @@ _OPTIONS = {
 
 
 def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
-    """Return a fitted classifier or regressor, or a pipeline that ends in one, as an ONNX model.
+    """Convert a fitted classifier or regressor, or a pipeline that ends in one, to ONNX.
 
-    Only what the fit has released goes into the file: weights, labels and public parameters.
+    The file contains only released values: weights, labels and public parameters.
 
     Parameters
     ----------
     model : estimator, Pipeline or search
-        A fitted linear classifier or regressor of skdp or a network, alone or behind
-        `BoundedScaler` and transformers of scikit-learn that `privacy_statement` finds no leak in.
+        Fitted linear classifier or regressor of skdp, or a network. In a pipeline, it may follow
+        `BoundedScaler` and transformers of scikit-learn without leaks (see `privacy_statement`).
     dtype : {"float32", "float64"}, default="float32"
-        Type of the numbers that the ONNX model takes and computes with.
+        Type of the input and of the arithmetic of the ONNX model.
 
     Returns
     -------
     onnx.ModelProto
-        Its input "X" has shape (rows, features). Its outputs are the labels, and the
-        probabilities in the order of ``classes_`` or, of support vector classifiers, the scores in
-        that order, -s and s for two classes; of regressors, one column of numbers.
+        Model with the input "X" of shape (rows, features). For classifiers, outputs are the labels
+        and the probabilities in the order of ``classes_``. Support vector classifiers have scores
+        in that order, -s and s for two classes. For regressors, the output is one column of
+        numbers.
 
     Raises
     ------
     ImportError
-        If skl2onnx is missing: ``pip install 'skdp[onnx]'``.
+        If skl2onnx is not installed: ``pip install 'skdp[onnx]'``.
     TypeError
-        If a step has no counterpart in ONNX: `TableSchema`'s encoder, private transformers and
-        the variational classifier have none. The message names it.
+        If a step has no counterpart in ONNX: the encoder of `TableSchema`, private transformers and
+        the variational classifier. The message names the step.
     ValueError
-        If a step leaks, if labels are neither texts, integers of 32 bits nor booleans, or if
-        skl2onnx writes something that is no valid ONNX.
-
-    Notes
-    -----
-    In float32, scores differ by some 1e-7 of their terms, so that labels may differ where the two
-    largest scores are as close as that. Booleans come out as 0 and 1.
+        If a step leaks, if labels are neither strings, 32-bit integers nor booleans, or if the
+        output of skl2onnx is not valid ONNX.
 
     See Also
     --------
-    register_onnx_converters : For skl2onnx's own functions.
+    register_onnx_converters : Register skdp's classes with skl2onnx.
+
+    Notes
+    -----
+    In float32, scores differ by some 1e-7 of their terms. Labels may differ if the two largest
+    scores are that close. Booleans are exported as 0 and 1.
 
     Examples
     --------
@@ -86,31 +87,31 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
         check_model(made, full_check=True)
     except Exception as error:
         raise ValueError(
-            f"What skl2onnx has made of this in {dtype} is no valid ONNX: {error}. Another dtype, "
-            "or PolynomialFeatures with include_bias=False, may do."
+            f"The output of skl2onnx in {dtype} is no valid ONNX: {error}. Try another dtype, or "
+            "PolynomialFeatures with include_bias=False."
         ) from error
     return made
 
 
 def register_onnx_converters(*models: Any) -> None:
-    """Teach skl2onnx the classes of skdp in some models, for its own ``to_onnx`` and the like.
+    """Register the skdp classes of models with skl2onnx, for its functions such as ``to_onnx``.
 
-    Those functions do not look for steps that leak private rows: of these this one warns, and
-    `to_onnx` of this library refuses them.
+    The functions of skl2onnx do not check for steps that leak private rows. This function warns of
+    such steps; `to_onnx` of this library refuses them.
 
     Parameters
     ----------
     *models : estimators, pipelines or searches
-        What is to be converted; of searches, their ``best_estimator_``. Their classes of skdp are
-        known to skl2onnx afterwards, in this process; of its options they take "zipmap" and
-        "output_class_labels", and it raises a NameError of others.
+        Models to convert; for a search, its ``best_estimator_`` is used. Registration lasts for
+        this process. The options "zipmap" and "output_class_labels" are supported; skl2onnx raises
+        a NameError for others.
 
     Raises
     ------
     ImportError
-        If skl2onnx is missing: ``pip install 'skdp[onnx]'``.
+        If skl2onnx is not installed: ``pip install 'skdp[onnx]'``.
     TypeError
-        If one has no counterpart in ONNX. The message names it.
+        If a class has no counterpart in ONNX. The message names it.
 
     Examples
     --------
@@ -140,11 +141,11 @@ def register_onnx_converters(*models: Any) -> None:
             ours = any(base.__module__.startswith("skdp.") for base in kind.__mro__)
             if not ours or not hasattr(part, "get_params"):
                 continue
-            # A subclass of somebody else's may predict otherwise.
+            # A third-party subclass may predict differently.
             if not hasattr(kind, "_as_sklearn") or not kind.__module__.startswith("skdp."):
                 raise TypeError(
-                    f"{kind.__name__} has no counterpart in ONNX. Apply it before, and export what "
-                    "follows it, as in to_onnx(pipeline[-1])."
+                    f"{kind.__name__} has no counterpart in ONNX. Apply it first, and export the "
+                    "steps after it, as in to_onnx(pipeline[-1])."
                 )
             update_registered_converter(
                 kind,
@@ -156,7 +157,7 @@ def register_onnx_converters(*models: Any) -> None:
 
 
 def _convert(model: Any, inputs: list[Any], opset: Any = None) -> Any:
-    """Return a fitted estimator as an ONNX model whose probabilities are an array."""
+    """Return a fitted estimator as an ONNX model with an array of probabilities."""
     from skl2onnx import convert_sklearn
 
     return convert_sklearn(
@@ -169,7 +170,7 @@ def _convert(model: Any, inputs: list[Any], opset: Any = None) -> Any:
 
 
 def _set_types(operator: Any) -> None:
-    """Say of what type and shape the outputs of an estimator of skdp are, for skl2onnx."""
+    """Set types and shapes of the outputs of a skdp estimator, for skl2onnx."""
     from skl2onnx.common import shape_calculator
 
     model = operator.raw_operator
@@ -184,20 +185,20 @@ def _set_types(operator: Any) -> None:
 
 
 def _put_counterpart(scope: Any, operator: Any, container: Any) -> None:
-    """Put scikit-learn's own estimator in the place of one of skdp, for skl2onnx."""
+    """Replace a skdp estimator by its scikit-learn counterpart, for skl2onnx."""
     from skl2onnx.helpers import add_onnx_graph
 
     inputs = [(each.onnx_name, each.type) for each in operator.inputs]
     counterpart = operator.raw_operator._as_sklearn()
     made = _convert(counterpart, inputs, container.target_opset_all)
-    for node in made.graph.node:  # what is added may be given names that are taken
+    for node in made.graph.node:  # names of added nodes may be taken
         node.name = f"{operator.full_name}_{node.name}"
     add_onnx_graph(scope, operator, container, made)
 
 
 def _released(model: Any) -> Any:
-    """Return what a fitted model predicts with, if nothing of it leaks."""
-    # Loads the whole of scikit-learn's preprocessing.
+    """Return the fitted model that predicts, or refuse it if a part leaks."""
+    # Loads all of scikit-learn's preprocessing.
     from sklearn.utils.validation import check_is_fitted
 
     from skdp.reporting._examine import examine
@@ -211,13 +212,13 @@ def _released(model: Any) -> Any:
         raise TypeError(f"{type(chosen).__name__} is neither a classifier nor a regressor.")
     if not isinstance(chosen, Pipeline):
         return chosen
-    # skl2onnx does not know steps that are left out.
+    # skl2onnx does not support steps that are None or "passthrough".
     return Pipeline([each for each in chosen.steps if each[1] not in (None, "passthrough")])
 
 
 def _check_labels(labels: np.ndarray) -> None:
     texts = all(isinstance(label, str) for label in labels)
     if not texts and np.asarray(labels).dtype.kind not in "biu":
-        raise ValueError("labels must be texts, integers or booleans: ONNX knows no others.")
+        raise ValueError("labels must be strings, integers or booleans for ONNX.")
     if not texts and any(not -(2**31) <= int(label) < 2**31 for label in labels):
         raise ValueError("integer labels must fit 32 bits: skl2onnx wraps others round.")

@@ -1,4 +1,4 @@
-"""Pictures of what a release guarantees: epsilon against delta or steps, and f-DP trade-offs."""
+"""Plots of a privacy guarantee: epsilon against delta or steps, and f-DP trade-off functions."""
 
 from __future__ import annotations
 
@@ -33,38 +33,37 @@ _ALPHAS = np.sin(np.linspace(0.0, 0.5 * math.pi, 301)) ** 2  # dense at both end
 class PrivacyCurveDisplay:
     """Privacy curve: epsilon against delta, epsilon against steps, or an f-DP trade-off function.
 
-    Make one with :meth:`from_accountant`, :meth:`from_estimator` or :meth:`from_steps`. What was
-    computed is kept in attributes; :meth:`plot` draws it, as often as wanted, if there is
-    matplotlib.
+    Create it with :meth:`from_accountant`, :meth:`from_estimator` or :meth:`from_steps`. Attributes
+    store the computed values, and :meth:`plot` draws them again. Plots need matplotlib.
 
     Parameters
     ----------
     x : array-like
         Deltas, numbers of steps, or false-alarm rates.
     lower, upper : array-like or None
-        Bounds on epsilon, or on the miss rate, at each ``x``. What is guaranteed is the upper bound
-        on epsilon, and the lower bound on the miss rate; the other one may be missing.
+        Bounds on epsilon, or on the miss rate, at each ``x``. The upper bound on epsilon and the
+        lower bound on the miss rate are guaranteed; the other one may be None.
     kind : {"epsilon-delta", "epsilon-steps", "trade-off"}
-        What is shown.
+        Kind of curve.
     name : str, optional
         Name in the legend.
     adjacency : str, optional
-        The relation between neighbouring data sets, named in the legend.
+        Adjacency relation of neighbouring tables, shown in the legend.
     is_upper_bound : bool, default=True
-        Whether the epsilons are proved to be at least the truth. If not, the legend says so.
+        Whether the epsilons are proved upper bounds. If not, the legend shows it.
     is_differential_privacy : bool, default=True
-        Whether this is about differential privacy. If not, the legend says so.
+        Whether the values describe differential privacy. If not, the legend shows it.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
         Axes of the last plot.
     figure_ : matplotlib Figure
-        Its figure.
+        Figure of the last plot.
     line_ : matplotlib Line2D
-        The guaranteed curve.
+        Guaranteed curve.
     band_ : matplotlib collection or None
-        The interval in which the truth lies, where both bounds are known.
+        Interval that contains the true curve, if both bounds are known.
 
     Examples
     --------
@@ -97,23 +96,23 @@ class PrivacyCurveDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot what an accountant's history guarantees.
+        """Plot the guarantee of the events composed in an accountant.
 
         Parameters
         ----------
         accountant : Accountant
-            Something must have been composed, or the curve is that of perfect privacy.
+            Accountant with composed events. Without events the curve shows perfect privacy.
         kind : {"epsilon-delta", "trade-off"}, default="epsilon-delta"
             Epsilon against delta, or the trade-off function.
         grid : array-like, optional
-            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2; for a trade-off, the epsilons at
-            which its profile is evaluated, by default 101 from 0 on.
+            Deltas in (0, 1), by default 61 from 1e-12 to 1e-2. For a trade-off, epsilons at which
+            its profile is evaluated, by default 101 from 0 on.
         name : str, optional
             Name in the legend, by default the accountant's class.
         ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
+            Axes to draw on, by default of a new figure.
         **kwargs : dict
-            Passed on to matplotlib's ``plot``.
+            Passed to matplotlib's ``plot``.
         """
         pyplot(f"{cls.__name__}.from_accountant")
         check_accountant(accountant)
@@ -131,14 +130,14 @@ class PrivacyCurveDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot what a fitted private estimator guarantees.
+        """Plot the guarantee of a fitted private estimator.
 
         Parameters
         ----------
         estimator : estimator with ``privacy_spent_``, or a pipeline that ends in one
-            What was fitted.
+            Fitted estimator.
         kind, grid, name, ax, **kwargs : optional
-            As of :meth:`from_accountant`; the default name is the estimator's class.
+            As for :meth:`from_accountant`; the default name is the estimator's class.
         """
         pyplot(f"{cls.__name__}.from_estimator")
         final, spent = spending_of(estimator)
@@ -157,21 +156,21 @@ class PrivacyCurveDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot how epsilon grows with the number of steps.
+        """Plot epsilon against the number of steps.
 
         Parameters
         ----------
         accountant : Accountant
-            Who computes epsilon. It is not changed; the steps are added to copies of it, on top of
-            what it holds.
+            Accountant that computes epsilon. The steps are added to copies of it, after its
+            composed events.
         event : Event
-            One step.
+            Event of one step.
         steps : sequence of int
-            How many steps, each at least 0.
+            Numbers of steps, each at least 0.
         delta : float
             Failure probability, in (0, 1).
         name, ax, **kwargs : optional
-            As of :meth:`from_accountant`.
+            As for :meth:`from_accountant`.
 
         Raises
         ------
@@ -188,17 +187,17 @@ class PrivacyCurveDisplay:
         return cls._drawn(curve, accountant, accountant.adjacency, name, ax, kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the curve, and the interval around the truth where it is known.
+        """Draw the curve, and the interval of the true curve if both bounds are known.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, by default a new figure.
+            Axes to draw on, by default of a new figure.
         name : str, optional
             Name in the legend, by default the one of the display. The adjacency is appended, and
-            "no bound" or "no differential privacy" where that is so.
+            "no bound" or "no differential privacy" if it applies.
         **kwargs : dict
-            Passed on to matplotlib's ``plot``.
+            Passed to matplotlib's ``plot``.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         if self.kind not in _AXES:
@@ -206,7 +205,7 @@ class PrivacyCurveDisplay:
         side = "lower" if self.kind == "trade-off" else "upper"
         guaranteed = getattr(self, side)
         if guaranteed is None:
-            raise ValueError(f"{side} must be given for kind={self.kind!r}: it is what is drawn.")
+            raise ValueError(f"{side} must be given for kind={self.kind!r}: it is the curve drawn.")
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         given = kwargs.pop("label", name)
@@ -230,7 +229,7 @@ class PrivacyCurveDisplay:
         return self
 
     def _label(self, name: str | None) -> str:
-        """Return the legend's text, which always owns up to what is no guarantee."""
+        """Return the text of the legend, which always shows if a value is no guarantee."""
         remarks = [self.adjacency] if self.adjacency else []
         if not self.is_differential_privacy:
             remarks.append("no differential privacy")
@@ -262,8 +261,8 @@ def _profile(
         return _epsilons(deltas, [epsilon(float(point)) for point in deltas], kind)
     if kind != "trade-off":
         raise ValueError(
-            f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; epsilon against steps "
-            f"is drawn by from_steps."
+            f"kind must be 'epsilon-delta' or 'trade-off', got {kind!r}; use from_steps for "
+            "epsilon against steps."
         )
     if grid is None:
         epsilons = profile_grid(epsilon)
@@ -276,14 +275,14 @@ def _profile(
 
 
 def _epsilons(x: ArrayLike, values: Sequence[float], kind: Kind) -> Curve:
-    """Return a curve of epsilons; lower bounds that are all zero say nothing and are left out."""
+    """Return a curve of epsilons; lower bounds that are all zero are left out."""
     lower, upper, promised = _read(values)
     known = lower if lower.any() else None
     return {"x": np.asarray(x, np.float64), "lower": known, "upper": upper, "kind": kind} | promised
 
 
 def _read(values: Sequence[float]) -> tuple[Array, Array, Curve]:
-    """Return bounds, of a plain float zero and itself, and what all of the values promise."""
+    """Return lower and upper bounds (zero and itself for a float) and the status of all values."""
     pairs = [tuple(v) if isinstance(v, PrivacyValue) else (0.0, float(v)) for v in values]
     lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     marked = [value for value in values if isinstance(value, PrivacyValue)]

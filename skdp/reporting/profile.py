@@ -21,7 +21,7 @@ _CURVE_DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 
 
 class Total(NamedTuple):
-    """What private fits amount to together."""
+    """Joint guarantee of private fits."""
 
     epsilon: float
     delta: float
@@ -30,14 +30,14 @@ class Total(NamedTuple):
     events: tuple[Event, ...]
     curve: tuple[tuple[float, float], ...]
     of_a_group: tuple[float, float]
-    unit: str  # "row" or "group", as of the records; "both" if each is that of some
-    proved: float | None = None  # the accountant's epsilon at delta, where one composes all events
+    unit: str  # "row" or "group", as in the records; "both" if they differ
+    proved: float | None = None  # the accountant's epsilon at delta, if one composes all events
 
 
 def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total | None:
-    """Compose the records of fits on the same rows, fixed as one plan before the first ran."""
-    # The lesser of joint accounting and of sums; None if the fits' relations differ. `group_size`
-    # is the most rows of one unit, where records are for one row; None is 1 if all of them are.
+    """Compose the records of fits on the same rows, fixed as one plan before the first fit."""
+    # The lesser of joint accounting and of sums; None if adjacency relations differ. `group_size`
+    # is the most rows of one unit for records that protect rows; None is 1 if all of them do.
     adjacency, unit = records[0].adjacency, records[0].unit
     units = {record.unit for record in records}
     if any(record.adjacency != adjacency for record in records) or "mixed" in units:
@@ -54,7 +54,7 @@ def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total |
         alone, name = ((delta, epsilon),), "basic composition"
         return Total(epsilon, delta, adjacency, name, events, alone, group, unit)
     proved = min(epsilon, float(joint.epsilon(delta)))
-    if len(records) > 1:  # a single fit has the guarantee that it was asked for and charged
+    if len(records) > 1:  # a single fit has the guarantee that was requested and charged
         epsilon = proved
     curve = tuple(
         (d, epsilon if d == delta else _at_most(joint, d, epsilon, delta)) for d in _deltas(delta)
@@ -64,12 +64,12 @@ def total_of(records: Sequence[PrivacySpent], group_size: int | None) -> Total |
 
 
 def _total_of_both(records: Sequence[PrivacySpent], group_size: int) -> Total | None:
-    """Add the guarantee of fits by unit to that of fits by row for so many rows."""
+    """Add the guarantee of fits by unit and the group privacy of fits by row."""
     units, rows = (
         total_of([record for record in records if record.unit == unit], group_size)
         for unit in ("group", "row")
     )
-    assert units is not None and rows is not None  # the records of each have one relation
+    assert units is not None and rows is not None  # the records of each share one adjacency
     epsilon, delta = (one + other for one, other in zip(units[:2], rows.of_a_group, strict=True))
     return Total(
         epsilon,
@@ -84,7 +84,7 @@ def _total_of_both(records: Sequence[PrivacySpent], group_size: int) -> Total | 
 
 
 def joint_accountant(records: Sequence[PrivacySpent]) -> Accountant | None:
-    """Return an accountant that holds all events, None if none is known to."""
+    """Return an accountant with all events, or None if none supports them."""
     adjacency = records[0].adjacency
     if len(records) == 1:
         joint = resolve_accountant(records[0].accountant)(adjacency=adjacency)
@@ -106,12 +106,12 @@ def _at_most(joint: Accountant, delta: float, epsilon: float, at_delta: float) -
 def _deltas(delta: float) -> list[float]:
     if not delta > 0.0:
         return [0.0]
-    # A sum of deltas that is printed like a point of the curve takes its place.
+    # A sum of deltas that prints like a point of the curve replaces it.
     return sorted({f"{each:.3g}": each for each in (*_CURVE_DELTAS, delta)}.values(), reverse=True)
 
 
 class Profile(NamedTuple):
-    """What is claimed: upper bounds on delta at some epsilons, and between which neighbours."""
+    """Claimed guarantee: upper bounds on delta at some epsilons, with the adjacency."""
 
     epsilons: NDArray[np.float64]
     deltas: NDArray[np.float64]
@@ -119,7 +119,7 @@ class Profile(NamedTuple):
 
 
 def profile_of(fitted: Any) -> Profile | None:
-    """Return what a fitted object guarantees as a whole; None if nothing, as where a part leaks."""
+    """Return the guarantee of a complete fitted object, or None, for example if a part leaks."""
     findings = examine(fitted)
     records = distinct_records(findings)
     if not records or any(finding.kind == "leaking" for finding in findings):
@@ -127,7 +127,7 @@ def profile_of(fitted: Any) -> Profile | None:
     total = total_of(records, 1)
     if total is None:
         return None
-    # The first says nothing, and holds where nothing else does.
+    # The first is always valid.
     points = [(0.0, 1.0), (total.epsilon, total.delta)]
     joint = joint_accountant(records)
     if joint is not None:
@@ -139,13 +139,13 @@ def profile_of(fitted: Any) -> Profile | None:
 
 
 def spending_of(estimator: Any) -> tuple[Any, PrivacySpent]:
-    """Return the last step of a pipeline, or the estimator itself, and what it spent."""
+    """Return the last step of a pipeline, or the estimator itself, and its record."""
     final = last_step(estimator)
     spent = getattr(final, "privacy_spent_", None)
     if not isinstance(spent, PrivacySpent):
         raise TypeError(
-            f"{type(final).__name__} has no privacy_spent_. Give a fitted private estimator, or a "
-            "pipeline that ends in one; of a search, its best_estimator_, whose record covers the "
-            "last fit alone."
+            f"{type(final).__name__} has no privacy_spent_. Pass a fitted private estimator, or a "
+            "pipeline that ends in one. For a search, pass best_estimator_; its record covers only "
+            "the last fit."
         )
     return final, spent

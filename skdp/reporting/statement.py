@@ -22,29 +22,36 @@ if TYPE_CHECKING:
 
 _ADJACENCY_TEXT = {
     "replace-one": "two tables are neighbours if one row is replaced by another (n is public)",
-    "add-remove": "two tables are neighbours if one row is added or removed, the public "
-    "sample rate, lot size or row count that the mechanism divides by being unchanged",
+    "add-remove": "two tables are neighbours if one row is added or removed; the public sample "
+    "rate, batch size or row count that the mechanism divides by does not change",
 }
 
 _ADJACENCY_OF_GROUPS = {
-    "replace-one": "two tables are neighbours if all rows of one unit are replaced by others, of "
-    "any number (the number of units is public, that of rows is not)",
-    "add-remove": "two tables are neighbours if all rows of one unit are added or removed, the "
-    "public sample rate, lot size or number of units that the mechanism divides by being unchanged",
+    "replace-one": "two tables are neighbours if all rows of one unit are replaced by any number "
+    "of other rows (the number of units is public, the number of rows is not)",
+    "add-remove": "two tables are neighbours if all rows of one unit are added or removed; the "
+    "public sample rate, batch size or number of units that the mechanism divides by does not "
+    "change",
 }
-_AS_MANY = "; as some parts are fitted without groups=, the number of rows is public too and stays"
+_AS_MANY = (
+    "; the number of rows is public too and does not change, as some parts are fitted without "
+    "groups="
+)
 
 _NEVER_COVERED = (
-    "how long the fit took, and whether validation refused the table (missing values, labels)",
-    "the table itself, access to it, and what predictions for new people reveal about them",
+    "the running time of the fit, and whether validation refused the table (missing values, "
+    "labels)",
+    "the table itself and access to it",
+    "predictions for new people: they reveal information about the rows they are made for",
 )
 _FIGURES = (
-    "performance figures of private rows (accuracy, R2, mean errors), which leak unless they are "
-    "paid for: model.score(X_test, y_test), cross-validation scores, permutation importance, what "
-    "scikit-learn's ScoringMonitor keeps. PrivateEvaluation of skdp.metrics releases priced ones, "
-    "and PrivateRegressionEvaluation of regressors",
-    "what CalibratedClassifierCV or TunedThresholdClassifierCV fit to rows, which leaks as well: "
-    "PrivateCalibrator and PrivateThreshold are priced, a threshold that is public is free",
+    "exact performance results on private rows (accuracy, R2, mean errors), for example "
+    "model.score(X_test, y_test), cross-validation scores, permutation importance and the scores "
+    "of scikit-learn's ScoringMonitor: they leak. Use PrivateEvaluation of skdp.metrics, or "
+    "PrivateRegressionEvaluation for regressors, which charge the budget",
+    "curves and thresholds that CalibratedClassifierCV or TunedThresholdClassifierCV fit to "
+    "private rows: they leak. Use PrivateCalibrator or PrivateThreshold, which charge the budget, "
+    "or a public threshold, which is free",
 )
 _NOT_COVERED_BY_A_FIT = (
     "anything else computed from the rows: preprocessing fitted elsewhere, feature selection, "
@@ -54,37 +61,38 @@ _NOT_COVERED_BY_A_FIT = (
 )
 _NOT_COVERED_BY_A_LEDGER = (
     "anything computed from the rows that was not charged to this ledger",
-    "copies of a record, and rows chosen by labels: a charge is for one row of the table that its "
-    "fit was given. Bagging with replacement has copies (count k as rows_per_unit=k); one-vs-one, "
-    "stacking, calibration and self-training divide rows by private labels",
-    "with groups=, bags of some rows and folds by rows: how many rows others have decides which "
-    "rows a fit was given, and of how many ids",
+    "duplicate rows, for example in bagging with replacement: set rows_per_unit=k if a record may "
+    "appear k times in the table given to one fit",
+    "meta-estimators that split rows by private labels: one-vs-one, stacking, calibration and "
+    "self-training",
+    "with groups=, bags and folds that select single rows: the rows and the number of ids given "
+    "to a fit depend on the rows of other ids",
     *_FIGURES,
     *_NEVER_COVERED,
 )
 
 # By the type of an event: how the rows that it sees were drawn.
 _SAMPLERS = {
-    "PoissonSampledEvent": "independent Poisson lots",
-    "UniformSampledEvent": "fixed-size lots without replacement",
-    "RandomAllocationEvent": "one independent random lot in each epoch",
+    "PoissonSampledEvent": "independent Poisson batches",
+    "UniformSampledEvent": "fixed-size batches without replacement",
+    "RandomAllocationEvent": "one independent random batch in each epoch",
 }
 _FRESH_KEYS = "ChaCha20 stream with a fresh key from the operating system"
 _SEEDED = (
-    "noise came from a fixed seed. The guarantee does NOT hold against anyone who knows or guesses "
-    "it; use random_state=None for a release"
+    "the noise came from a fixed seed. The guarantee does NOT hold against anyone who knows or "
+    "guesses the seed; use random_state=None for a release"
 )
 
 
 class PrivacyStatement(str, JsonRecord):
-    """A privacy statement: readable text that also has a structured form.
+    """Privacy statement: a string that also has a structured form.
 
-    It is a string and can be printed; in a notebook it shows as tables.
+    It prints as text, and a notebook shows it as tables.
 
     Parameters
     ----------
     record : dict
-        The statement as plain values, from which text and tables are made.
+        The statement as plain values. Text and tables are rendered from it.
 
     Examples
     --------
@@ -119,39 +127,39 @@ def privacy_statement(
 ) -> PrivacyStatement:
     """Return the privacy statement of a fitted object, a released result or a ledger.
 
-    The object is walked part by part. Each part is classed as private, with what it cost; as
-    data-independent; as taken at your word, with the assumption; or as leaking, with the
-    remedy. If a part leaks, the statement says that there is no guarantee for the whole, and a
+    Every part of the object has one of four verdicts: private, with its privacy cost;
+    data-independent; assumed and not checked, with the assumption; or leaking, with the remedy. If
+    a part leaks, the statement reports that there is no guarantee for the whole object, and a
     `PrivacyWarning` names the part.
 
     Parameters
     ----------
     fitted : estimator, pipeline, search, result or BudgetAccountant
-        What was fitted, a result with ``privacy_spent_``, or the ledger that all was charged to.
+        Fitted object, result with ``privacy_spent_``, or the ledger of all charges.
     unit : str, PrivacyUnit or None, default=None
-        Whom the guarantee is to protect, for example ``"patient"`` or ``schema.unit``. None takes
-        the unit of the schema whose `pipeline` made the model, or of a ledger all charges; else a
-        row.
+        Unit that the guarantee protects, for example ``"patient"`` or ``schema.unit``. None uses
+        the unit of the schema whose `pipeline` made the model (for a ledger: the unit that all
+        charges share), or else a row.
     rows_per_unit : int or None, default=None
-        Public bound on the rows that one unit has in the table; None takes that of `unit` if it
-        knows one, else 1. With more than one the statement adds the guarantee for the whole unit,
-        by group privacy. Fits with groups= protect all rows of a unit as they are, and need none;
-        beside fits without, a bound must be given.
+        Public bound on the number of rows of one unit. If it exceeds 1, the statement adds the
+        guarantee for all rows of a unit, by group privacy. None uses the bound of `unit` if it has
+        one, or else 1. Fits with ``groups=`` need no bound, as they protect all rows of a unit. If
+        other fits had no ``groups=``, a bound is required for a common guarantee.
 
     Returns
     -------
     PrivacyStatement
-        A string; also `to_dict`, `to_json` and tables in notebooks. Its items are those that
-        Ponomareva et al. (2023) and NIST SP 800-226 ask for: what was released, the guarantee and
-        its curve, neighbours and unit, mechanism, accounting, sampling, assumptions, what is and is
-        not covered, randomness and arithmetic.
+        A string with `to_dict`, `to_json` and, in notebooks, tables. Its items follow Ponomareva et
+        al. (2023) and NIST SP 800-226: released values, guarantee and privacy curve, neighbouring
+        tables and unit, mechanism, accounting, sampling, assumptions, limits of the guarantee,
+        randomness and arithmetic.
 
     Raises
     ------
     TypeError
         If the object is neither fitted nor a ledger.
     ValueError
-        If `rows_per_unit` is no integer of at least 1.
+        If `rows_per_unit` is not an integer of at least 1.
 
     Examples
     --------
@@ -164,7 +172,7 @@ def privacy_statement(
     Privacy statement of OperaLogisticRegression ...
     """
     unit = _unit_of(fitted) if unit is None else unit
-    # A max_rows of 1 may be nobody's choice: only where all fits are of rows it is taken for one.
+    # A max_rows of 1 may be a default: it counts as a bound only if all fits protect rows.
     if rows_per_unit is None and not isinstance(unit, str) and unit.max_rows > 1:
         rows_per_unit = unit.max_rows
     check_integer("rows_per_unit", rows_per_unit, at_least=1, allowed=(None,))
@@ -181,12 +189,12 @@ class _Unit(NamedTuple):
 
 
 def _unit_of(fitted: Any) -> _Unit:
-    """Return the unit of the schema that a model or all charges of a ledger go back to."""
+    """Return the unit of the schema behind a model or behind all charges of a ledger."""
     found = [whom_it_protects(fitted)]
     if _is_ledger(fitted):
         charges = [entry for entry in fitted.entries() if entry["kind"] != "plan"]
         found = [charge["parameters"].get("protects") for charge in charges]
-    # A parameter of somebody else's estimator may have that name.
+    # A parameter of a third-party estimator may have that name.
     known = [whom for whom in found if isinstance(whom, dict) and {"name", "max_rows"} <= {*whom}]
     names = {whom["name"] for whom in known}
     if len(known) < len(found) or len(names) != 1:
@@ -200,21 +208,21 @@ def _refuse_unfitted(fitted: Any) -> None:
 
     if isinstance(getattr(fitted, "privacy_spent_", None), PrivacySpent):
         return
-    told = "; its method privacy_plan says what a fit would spend"
+    told = "; its method privacy_plan returns the privacy cost of a fit"
     plan = told if hasattr(fitted, "privacy_plan") else ""
     if not hasattr(fitted, "fit"):
         raise TypeError(
-            f"{type(fitted).__name__} has no privacy_spent_: give a fitted estimator, pipeline or "
+            f"{type(fitted).__name__} has no privacy_spent_: pass a fitted estimator, pipeline or "
             "search, a private result, or a BudgetAccountant."
         )
     try:
         check_is_fitted(fitted)
     except NotFittedError:
         raise TypeError(
-            f"this {type(fitted).__name__} has no privacy_spent_, since it is not fitted{plan}."
+            f"This {type(fitted).__name__} has no privacy_spent_ because it is not fitted{plan}."
         ) from None
     if plan:
-        raise TypeError(f"this {type(fitted).__name__} has no privacy_spent_: fit it{plan}.")
+        raise TypeError(f"This {type(fitted).__name__} has no privacy_spent_: fit it{plan}.")
 
 
 def _header(subject: Any, kind: str) -> dict[str, Any]:
@@ -227,12 +235,12 @@ def _header(subject: Any, kind: str) -> dict[str, Any]:
             "python": platform.python_version(),
         },
         "date": datetime.now(UTC).date().isoformat(),
-        "model": "central: whoever runs the fit is trusted with the table",
+        "model": "central: the data analyst is trusted with the table",
     }
 
 
 def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
-    # Loads the whole of scikit-learn's preprocessing, which few programs need.
+    # Loads all of scikit-learn's preprocessing, which few programs need.
     from skdp.reporting._examine import distinct_records, examine, is_search
     from skdp.reporting.leaks import warn_of_leaks
 
@@ -268,7 +276,7 @@ def _fitted_record(fitted: Any, unit: str, rows_per_unit: int | None) -> dict[st
 
 def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[str, Any]:
     entries = ledger.entries()
-    alike = ledger.total.unit != "mixed"  # a plan has the unit of what it has paid for
+    alike = ledger.total.unit != "mixed"  # a plan has the unit of its charges
     total = total_of([ledger.total], rows_per_unit) if alike else None
     accountant = f"{ledger.composition} filter, valid for adaptively chosen fits"
     return {
@@ -278,7 +286,7 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[st
         "parts": [_charge(number, entry) for number, entry in enumerate(entries, start=1)],
         "ledger": _ledger_summary(ledger),
         "made_by": _merge([_maker(entry)] for entry in entries),
-        "released": ["what the charged fits released"],
+        "released": ["the released values of the charged fits"],
         "assumptions": list(ledger.total.assumptions),
         "not_covered": list(_NOT_COVERED_BY_A_LEDGER),
         **_randomness(any(entry["seeded"] for entry in entries), "of at least one charge, "),
@@ -330,12 +338,12 @@ def _sampling(events: list[dict[str, Any]]) -> str:
     kinds = set(_kinds(events))
     drawn = [words for kind, words in _SAMPLERS.items() if kind in kinds]
     if not drawn:
-        return "none: every release sees all rows, or the bound needs no sampling"
-    return f"{' and '.join(drawn)}; the sampling that ran is the sampling accounted for"
+        return "none: each release uses all rows, or the bound does not rely on sampling"
+    return f"{' and '.join(drawn)}; the fit sampled as the accountant assumes"
 
 
 def _kinds(record: Any) -> Iterator[str]:
-    """Yield the types of the events in a record, however deep inside each other they are."""
+    """Yield the types of all events in a record, nested ones too."""
     for part in record.values() if isinstance(record, dict) else record:
         if isinstance(part, dict | list):
             yield from _kinds(part)
@@ -362,16 +370,16 @@ def _merge(lists: Any) -> list[str]:
 
 
 def _find_ledger(parameters: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what the ledgers say that the object's fits were charged to, if it is one."""
+    """Return a summary of the ledger among the parameters, if there is one."""
     ledger: Any = next(filter(_is_ledger, parameters.values()), None)
     try:
         return None if ledger is None else _ledger_summary(ledger)
-    except LedgerError as error:  # gone or damaged: the figures of the fit hold without it
+    except LedgerError as error:  # missing or damaged: the record of the fit is valid without it
         return {"name": ledger.name or "", "unreadable": type(error).__name__}
 
 
 def _is_ledger(value: Any) -> bool:
-    # Looked up on the class: the total of a ledger reads its file, which may be gone.
+    # Looked up on the class: the total of a ledger reads its file, which may be missing.
     return callable(getattr(value, "entries", None)) and hasattr(type(value), "total")
 
 
@@ -388,23 +396,23 @@ def _ledger_summary(ledger: Any) -> dict[str, Any]:
 
 
 def _uncovered_cache(parameters: dict[str, Any]) -> list[str]:
-    """Name the cache of a pipeline, which is no part of the fitted object but holds rows."""
+    """Return a line on the cache of a pipeline, which holds private rows outside the object."""
     own = parameters.items()
     if all(value is None or key.rpartition("__")[2] != "memory" for key, value in own):
         return []
-    return ["the cache that memory= keeps on the disk: it holds private rows and un-noised tables"]
+    return ["the cache that memory= writes to disk: it contains private rows and exact tables"]
 
 
 def _uncovered_fits(fitted: Any, ledger: dict[str, Any] | None) -> list[str]:
-    """Say of an ordinary search which fits the figures leave out."""
+    """Return a line on the fits of an ordinary search that the guarantee leaves out."""
     candidates = len(fitted.cv_results_["params"])
     folds = fitted.n_splits_
     fits = f"{candidates * folds} fits of {candidates} candidates on {folds} folds"
     if ledger is None:
         return [
-            f"the search's {fits}: no ledger is attached to it as accountant=. If a with block set "
-            "one, the statement of that budget has the total of all fits"
+            f"the search's {fits}: no ledger is attached to it as accountant=. If it ran in a with "
+            "block, the statement of that budget has the total of all fits"
         ]
     if "unreadable" in ledger:
         return [f"the search's {fits}: their total is in the ledger, which cannot be read"]
-    return [f"in these figures, the search's {fits}: they are in the ledger's total"]
+    return [f"the search's {fits}: only the ledger's total includes them"]

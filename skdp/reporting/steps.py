@@ -1,4 +1,4 @@
-"""What the fitted state of a pipeline's step tells of the rows."""
+"""Judge whether the fitted state of a pipeline's step depends on private rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from sklearn.utils import get_tags
 from skdp.base.scikit_learn import ADD_A_PLAN, is_private, lacks_a_plan
 
 _ROWS = 12
-# Functions may be slow, and every candidate of a search asks again.
+# Functions may be slow, and each candidate of a search is judged again.
 _verdicts: WeakKeyDictionary[Any, dict[Any, bool]] = WeakKeyDictionary()
-# Of an unfitted step the number of columns is not known.
+# The number of columns of an unfitted step is unknown.
 _WIDTHS = (1, 2, 3, 5)
 
 
 def mixes_rows(step: Any) -> bool:
-    """Tell whether synthetic rows show that what becomes of a row depends on other rows."""
-    # False proves nothing: the function may raise on rows that are not those it was made for.
+    """Return whether synthetic rows show that the output for a row depends on other rows."""
+    # False proves nothing: the function may raise on synthetic rows.
     known = getattr(step, "n_features_in_", None), step.validate
     verdicts: dict[Any, bool] = {}
-    with suppress(TypeError):  # not every callable can be remembered
-        # Arguments may be large arrays, which no short key tells apart.
+    with suppress(TypeError):  # not every callable can be a key
+        # Arguments may be large arrays, which no short key distinguishes.
         verdicts = verdicts if step.kw_args else _verdicts.setdefault(step.func, {})
     if known not in verdicts:
         with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(StringIO()):
@@ -77,7 +77,7 @@ def _reorder(table: Any, order: np.ndarray) -> Any:
 
 
 def _outputs(step: Any, table: Any) -> np.ndarray:
-    # The copy keeps state of its own, and a function may write to the table.
+    # The clone has separate state, and a function may write to the table.
     made = clone(step).set_output(transform="default").set_params(check_inverse=False)
     found = made.fit_transform(table.copy())
     rows = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
@@ -94,13 +94,13 @@ def _are_alike(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def gives_dense(part: Any, *, framed: bool = False) -> bool:
-    """Tell whether the output is known to be dense on every table; `framed`: it gets a frame."""
+    """Return whether the output is dense on every table; `framed`: the input is a frame."""
     if part is None or isinstance(part, str):
         return framed or part == "drop"
     checks_only = vars(type(part)).get("_only_checks_tables") is True
     if type(part) is Pipeline or (checks_only and isinstance(part, Pipeline)):
         steps = [step for _, step in part.steps if step is not None and step != "passthrough"]
-        # Only the first step gets the frame.
+        # Only the first step receives the frame.
         return gives_dense(steps[-1] if steps else None, framed=framed and len(steps) < 2)
     if type(part) is FeatureUnion:
         return all(gives_dense(step, framed=framed) for _, step in part.transformer_list)
@@ -111,7 +111,7 @@ def gives_dense(part: Any, *, framed: bool = False) -> bool:
     package = type(part).__module__.partition(".")[0]
     if package == "sklearn" and hasattr(part, "sparse_output"):
         return not part.sparse_output
-    # What refuses sparse input has no sparse output in these.
+    # In these packages, a step that refuses sparse input has no sparse output.
     known = package == "skdp" or (package == "sklearn" and type(part).__name__ == "OrdinalEncoder")
     return known and not get_tags(part).input_tags.sparse
 
@@ -123,11 +123,14 @@ def _by_name(columns: Any) -> bool:
     return any(isinstance(key, str) for key in np.ravel(np.array(columns, dtype=object)))
 
 
+# The third is shown as "assumed, not checked"; records keep the word for tools that parse them.
 Kind = Literal["private", "data-independent", "taken at your word", "leaking"]
+# Beginning of each assumption that is not checked.
+ASSUMED = "assumed, not checked: "
 
 
 class StepVerdict(NamedTuple):
-    """Whether a step's fitted state depends on private rows, and what to do if it does."""
+    """Verdict on a step's fitted state, with reason, remedy and assumption."""
 
     kind: Kind
     reason: str
@@ -135,8 +138,8 @@ class StepVerdict(NamedTuple):
     assumption: str = ""
 
 
-_STATELESS = "its output for a row depends on that row and on its parameters alone"
-_COUNTS_COLUMNS = "fit looks at the number of columns alone"
+_STATELESS = "its output for a row depends only on that row and on its parameters"
+_COUNTS_COLUMNS = "fit uses only the number of columns"
 
 # scikit-learn's transformers that learn nothing from the rows, whatever their parameters are.
 _DATA_INDEPENDENT = {
@@ -146,24 +149,24 @@ _DATA_INDEPENDENT = {
     "Normalizer": _STATELESS,
     "PolynomialCountSketch": _COUNTS_COLUMNS,
     "PolynomialFeatures": _COUNTS_COLUMNS,
-    # Their parts have verdicts of their own.
-    "FeatureUnion": "it keeps its parts and nothing else",
-    "Pipeline": "it keeps its steps and nothing else",
+    # Their parts have separate verdicts.
+    "FeatureUnion": "it stores only its parts",
+    "Pipeline": "it stores only its steps",
 }
-# scikit-learn's encoders and imputer keep the type of each column that they were fitted on.
+# scikit-learn's encoders and imputer store the type of each column that they were fitted on.
 _COLUMN_TYPES = (
     "the type of every column of the table is public: no single cell, such as a missing value, "
     "decides it"
 )
 
 _SELECTION = "ColumnTransformer with a public list of columns, or DPPCA"
-# What samplers of imbalanced-learn do, by their method.
+# Samplers of imbalanced-learn, recognised by their method.
 _RESAMPLING = (
-    "it copies, makes up or drops rows by what other rows are, so that one row is in the table "
-    "several times, or decides which others are",
+    "it copies, synthesises or drops rows depending on other rows: one row may appear several "
+    "times, or decide which others appear",
     "class_weight= of the private classifier, which its noise covers",
 )
-# Ensembles that give each row once to each fit.
+# Ensembles that use each row once in each fit.
 _ENSEMBLES = {
     "BaggingClassifier": "the list of labels and seeds of its fits",
     "BaggingRegressor": "seeds of its fits",
@@ -187,8 +190,8 @@ REMEDIES = {
         "missing= of a TableSchema's columns, or SimpleImputer(strategy='constant', "
         "fill_value=..., keep_empty_features=True) with a public value"
     ),
-    "KNNImputer": "missing= of a TableSchema's columns, which reads each cell by itself",
-    "IterativeImputer": "missing= of a TableSchema's columns, which reads each cell by itself",
+    "KNNImputer": "missing= of a TableSchema's columns, which handles each cell by itself",
+    "IterativeImputer": "missing= of a TableSchema's columns, which handles each cell by itself",
     "OneHotEncoder": "OneHotEncoder(categories=[...]) with public lists of categories",
     "OrdinalEncoder": "OrdinalEncoder(categories=[...]) with public lists of categories",
     "TargetEncoder": "CategoricalColumn of a TableSchema, with its public list",
@@ -204,11 +207,12 @@ REMEDIES = {
     **dict.fromkeys(("VarianceThreshold", "RFE", "RFECV"), _SELECTION),
     "CountVectorizer": "vocabulary=[...], a public list, or HashingVectorizer",
     "TfidfVectorizer": (
-        "vocabulary=[...], a public list, with use_idf=False; or transform by one that was fitted "
-        "to public texts before the pipeline"
+        "vocabulary=[...], a public list, with use_idf=False; or transform the texts before the "
+        "pipeline with one that was fitted on public texts"
     ),
     "TfidfTransformer": (
-        "use_idf=False, or transform by one that was fitted to public texts before the pipeline"
+        "use_idf=False; or transform the counts before the pipeline with one that was fitted on "
+        "public texts"
     ),
     "GaussianRandomProjection": "n_components as a number",
     "SparseRandomProjection": "n_components as a number",
@@ -218,22 +222,22 @@ REMEDIES = {
     "CalibratedClassifierCV": "skdp.metrics.PrivateCalibrator around the fitted private model",
     "TunedThresholdClassifierCV": "skdp.metrics.PrivateThreshold around the fitted private model",
     "TransformedTargetRegressor": (
-        "transform y by a public function before the fit, give target_bounds of what it returns, "
-        "and undo it on predictions"
+        "transform y with a public function before the fit, pass target_bounds of the transformed "
+        "targets, and invert the function on predictions"
     ),
-    "FixedThresholdClassifier": "put it around the fitted model; a public threshold costs nothing",
+    "FixedThresholdClassifier": "put it around the fitted model; a public threshold is free",
 }
 _GENERAL_REMEDY = (
-    "replace it by a step that uses public knowledge only or is private itself; if it learns "
-    "nothing from the rows and transforms each by itself, give its class, and not one that it "
-    "inherits from, the attribute _learns_from_rows = False"
+    "replace it with a private step or one that uses only public knowledge; if it learns nothing "
+    "from the rows and transforms each by itself, set _learns_from_rows = False on its class "
+    "(parent classes do not count)"
 )
 
 
 def classify_step(step: Any) -> StepVerdict:
-    """Say whether a step's fitted state is private, independent of the rows, or leaks them."""
-    # Unknown classes leak; a class vouches for itself, but not for its heirs, by
-    # ``_learns_from_rows = False``. A container is judged by what it keeps beside its parts.
+    """Return whether a step's fitted state is private, data-independent, assumed or leaking."""
+    # Unknown classes leak, unless the class itself (no parent) sets ``_learns_from_rows = False``.
+    # A container is judged by the state that it stores in addition to its parts.
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
         return _known("it passes columns on or drops them")
     name = type(step).__name__
@@ -243,13 +247,13 @@ def classify_step(step: Any) -> StepVerdict:
         return StepVerdict("private", reason, assumption=private_claim(step))
     if lacks_a_plan(step):
         return StepVerdict(
-            "leaking", "it has no method privacy_plan to ask for a price", ADD_A_PLAN
+            "leaking", "it has no method privacy_plan to report its cost", ADD_A_PLAN
         )
     if vars(type(step)).get("_learns_from_rows", True) is False:
         if package == "skdp":
             granted = getattr(step, "_takes_for_granted", "")
             return _known("its class declares that fit learns no values", granted)
-        return _at_your_word(f"{name} learns nothing from the rows and transforms each by itself")
+        return assumed(f"{name} learns nothing from the rows and transforms each by itself")
     if package == "sklearn":
         if name in _DATA_INDEPENDENT:
             return _known(_DATA_INDEPENDENT[name])
@@ -259,31 +263,32 @@ def classify_step(step: Any) -> StepVerdict:
         if name in _ENSEMBLES:
             return StepVerdict(
                 "leaking",
-                "its fits are charged each by itself and add up, while what it keeps beside them, "
-                f"such as {_ENSEMBLES[name]}, comes from the rows without noise",
-                "one private estimator with the whole epsilon, or the fits inside by themselves",
+                f"its fits are charged separately and add up, but its other state ("
+                f"{_ENSEMBLES[name]}) comes from the rows without noise",
+                "one private estimator with the complete epsilon, or the fits inside by themselves",
             )
     if hasattr(step, "fit_resample"):
         return StepVerdict("leaking", *_RESAMPLING)
     reason = "it learns from the rows without noise"
     if package != "sklearn" or name not in REMEDIES:
-        reason += ", or is not known not to"
+        reason += ", or nothing shows that it does not"
     return StepVerdict("leaking", reason, REMEDIES.get(name, _GENERAL_REMEDY))
 
 
 def private_claim(step: Any) -> str:
-    """Return what is taken for granted of a private step: nothing of those in this library."""
+    """Return the assumption about a private step of another library; none for steps of skdp."""
     if type(step).__module__.partition(".")[0] == "skdp":
         return ""
-    return f"taken at your word: the fit of {type(step).__name__} is as private as it says"
+    return f"{ASSUMED}the fit of {type(step).__name__} is as private as its record states"
 
 
 def _known(reason: str, assumption: str = "") -> StepVerdict:
     return StepVerdict("data-independent", reason, assumption=assumption)
 
 
-def _at_your_word(claim: str) -> StepVerdict:
-    return StepVerdict("taken at your word", claim, assumption=f"taken at your word: {claim}")
+def assumed(claim: str) -> StepVerdict:
+    """Return the verdict on a step that rests on an unchecked claim."""
+    return StepVerdict("taken at your word", claim, assumption=ASSUMED + claim)
 
 
 def _encoder(step: Any) -> StepVerdict | None:
@@ -303,7 +308,7 @@ def _imputer(step: Any) -> StepVerdict | None:
 
 
 def _unless_text(name: str, reason: str) -> Callable[[Any], StepVerdict | None]:
-    """Judge by a parameter that, as a text, names a way to compute it from the rows."""
+    """Judge by a parameter; a string value means that it is computed from the rows."""
     return lambda step: None if isinstance(getattr(step, name), str) else _known(reason)
 
 
@@ -314,28 +319,28 @@ _projection = _unless_text("n_components", _COUNTS_COLUMNS)
 def _function(step: Any) -> StepVerdict:
     function = step.func
     of_numpy = isinstance(function, np.ufunc) and function is getattr(np, function.__name__, None)
-    # Of a pair of functions fit runs both, and warns where they are not each other's inverse.
+    # With two functions, fit runs both, and warns if they are not inverse to each other.
     paired = function is not None and step.inverse_func is not None and step.check_inverse
     if not paired and (function is None or (of_numpy and not step.kw_args)):
         return _known(_STATELESS)
     if mixes_rows(step):
         return StepVerdict(
             "leaking",
-            "what its function makes of a row changes with other rows or from call to call, as "
-            "synthetic rows show",
+            "the output of its function for a row depends on other rows or changes from call to "
+            "call, as synthetic rows show",
             "a function that treats each row by itself, or a private transformer",
         )
     claim = "FunctionTransformer's function treats each row by itself"
-    return _at_your_word(f"{claim}, and inverse_func undoes it on every row" if paired else claim)
+    return assumed(f"{claim}, and inverse_func undoes it on every row" if paired else claim)
 
 
 def _vectorizer(step: Any) -> StepVerdict | None:
     own = step.get_params(deep=False)
-    # Frequencies, and a vocabulary that is not given, are learned from the texts.
+    # Frequencies, and a vocabulary unless listed, are learned from the texts.
     if own.get("use_idf", False) or own.get("vocabulary", ()) is None:
         return None
     if any(callable(value) for name, value in own.items() if name != "dtype"):
-        return _at_your_word(f"{type(step).__name__}'s functions treat each text by itself")
+        return assumed(f"{type(step).__name__}'s functions treat each text by itself")
     return _known(_STATELESS)
 
 
@@ -344,17 +349,17 @@ def _columns(step: Any) -> StepVerdict:
         if callable(columns) and not _by_pattern(columns):
             return StepVerdict(
                 "leaking",
-                "it chooses columns by a function that sees the rows or by the types of columns, "
-                "which one missing value can change",
+                "it selects columns by a function of the table or by the types of columns, which "
+                "one missing value can change",
                 "list the columns, or use make_column_selector(pattern=...)",
             )
     if not gives_dense(step):
         return StepVerdict(
             "leaking",
-            "it keeps whether its output was sparse, which the share of zeros in all rows decides",
+            "it stores whether its output was sparse, which depends on the zeros in all rows",
             "sparse_threshold=0",
         )
-    return _known("it keeps its parts and the places of their columns")
+    return _known("it stores only its parts and the positions of their columns")
 
 
 def _by_pattern(columns: Any) -> bool:

@@ -94,16 +94,19 @@ def _descend(
     An objective that does not meet the theorem's conditions ends in an error, which says no more.
     """
     # For curvatures between m and b, q = m / b, steps of 1/b and momentum (1 - sqrt q)/(1 + sqrt q)
-    # have f(x_k) - f* <= 2 (f(x_0) - f*) (1 - sqrt q)^k (Nesterov 2018, Theorem 2.2.3). With
-    # f(x_0) - f* <= ||g_0||^2 / 2m and ||g_k||^2 <= 2b (f(x_k) - f*) the norm is at most the target
-    # once (1 - sqrt q)^k <= q (target / ||g_0||)^2 / 2. A half of the target is asked for.
+    # have f(x_k) - f* + m ||v_k - x*||^2 / 2 <= 2 (f(x_0) - f*) (1 - sqrt q)^k (Nesterov 2018,
+    # section 2.2.1). The point y_k that is tested averages x_k and v_k: f(y_k) - f* is at most
+    # 1/sqrt q times as large. With f(x_0) - f* <= ||g_0||^2 / 2m and ||g||^2 <= 2b (f - f*), the
+    # norm at y_k is at most the target once (1 - sqrt q)^k <= q^1.5 (target / ||g_0||)^2 / 2. Half
+    # of the target is required.
     smoothness = objective.smoothness
     root = math.sqrt(objective.penalty / smoothness)
     norm = _norm(objective.gradient(weights, rows))
     if not math.isfinite(norm):
         raise RuntimeError(NOT_FOUND)
     ratio = max(2.0 * norm / target, 1.0)
-    steps = math.ceil((math.log(2.0) + 2.0 * math.log(ratio / root)) / root)
+    logarithm = math.log(2.0) + 2.0 * math.log(ratio) - 3.0 * math.log(root)
+    steps = math.ceil(logarithm / root)
     momentum = (1.0 - root) / (1.0 + root)
     previous = weights
     for _ in range(steps + 1):

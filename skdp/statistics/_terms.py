@@ -1,4 +1,4 @@
-"""What all statistics share: terms, columns, and the order of check, charge and use."""
+"""Base of all statistics: terms, columns, and the order of check, charge and use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cells_of(column: Any) -> np.ndarray:
     """Return the cells of a pandas or polars series, an array or a list."""
     refuse_container(column, column=True)
     if hasattr(column, "dtypes") and hasattr(column, "columns"):
-        raise TypeError("column must be one column, got a frame: give frame['name'].")
+        raise TypeError("column must be one column, got a frame: pass frame['name'].")
     if hasattr(getattr(column, "dtype", None), "construct_array_type"):  # of pandas, no series
         column = import_pandas().Series(column)
     if hasattr(column, "iloc") or hasattr(getattr(column, "dtype", None), "is_float"):
@@ -38,7 +38,7 @@ def cells_of(column: Any) -> np.ndarray:
         raise TypeError(
             f"column must be a series, an array or a list of cells, got {type(column).__name__}."
         )
-    # A list becomes objects: otherwise one cell would decide about the type of the others.
+    # A list becomes objects: otherwise one cell would determine the type of the others.
     cells = column if hasattr(column, "dtype") else np.fromiter(column, dtype=object)
     cells = np.asarray(cells)
     if cells.ndim != 1:
@@ -49,13 +49,13 @@ def cells_of(column: Any) -> np.ndarray:
 def listed_column(column: Any, categories: Any, schema: Any) -> FeatureColumn:
     """Return the description of a column with a public list."""
     if (categories is None) == (schema is None):
-        raise ValueError("give categories=[...] from a code book, or a schema that has them.")
+        raise ValueError("pass categories=[...] from a code book, or a schema that has them.")
     if schema is not None:
         found = described(column, schema)
         if not found.listed():
             raise ValueError(
                 f"column {found.name!r} has no list of values in the schema: describe it as a "
-                "CategoricalColumn, or give categories=[...]."
+                "CategoricalColumn, or pass categories=[...]."
             )
         return found
     name = str(getattr(column, "name", None) or "column")
@@ -66,27 +66,27 @@ def listed_column(column: Any, categories: Any, schema: Any) -> FeatureColumn:
 
 
 def bounded_column(column: Any, lower: Any, upper: Any, schema: Any) -> NumericColumn:
-    """Return the description of a column of numbers with public bounds."""
+    """Return the description of a numeric column with public bounds."""
     if schema is None:
         if lower is None or upper is None:
             raise ValueError(
-                "give lower= and upper= from a code book, a device or physiology, never from the "
-                "column, or a schema that has them."
+                "pass lower= and upper= from a code book, a device or physiology, never from the "
+                "column; or a schema that has them."
             )
         name = str(getattr(column, "name", None) or "column")
         return NumericColumn(name, lower, upper, missing="ignore")
     if lower is not None or upper is not None:
-        raise ValueError("give lower= and upper=, or a schema that has them, not both.")
+        raise ValueError("pass lower= and upper=, or a schema that has them, not both.")
     found = described(column, schema)
     if not isinstance(found, NumericColumn):
         kind = type(found).__name__
-        raise ValueError(f"column {found.name!r} is a {kind} of the schema, and no NumericColumn.")
+        raise ValueError(f"column {found.name!r} must be a NumericColumn, the schema has a {kind}.")
     bounds_of(found)
     return found
 
 
 def described(column: Any, schema: Any) -> FeatureColumn:
-    """Return the description that a schema has of a named column."""
+    """Return the schema's description of a named column."""
     if isinstance(schema, FeatureColumn):
         return schema
     if not isinstance(schema, TableSchema):
@@ -96,7 +96,7 @@ def described(column: Any, schema: Any) -> FeatureColumn:
     schema.unit.warn_of_rows(stacklevel=5)
     name = getattr(column, "name", None)
     if name is None:
-        raise ValueError("the column has no name to find it by: give schema=schema['name'].")
+        raise ValueError("the column has no name to find it by: pass schema=schema['name'].")
     found = schema[str(name)]
     if not isinstance(found, FeatureColumn):
         raise ValueError(f"column {found.name!r} is ignored in the schema: describe it.")
@@ -104,18 +104,18 @@ def described(column: Any, schema: Any) -> FeatureColumn:
 
 
 def numbers_of(cells: np.ndarray, column: NumericColumn) -> np.ndarray:
-    """Return cells as numbers, clipped to the bounds; NaN where one is missing."""
+    """Return cells as numbers, clipped to the bounds; NaN for missing cells."""
     numbers = column.read(cells)
     if np.isinf(numbers).any():
         raise ValueError(
-            f"column {column.name!r} holds infinite values: replace each by a public bound, or "
-            "by a missing one, row by row."
+            f"column {column.name!r} has infinite values: replace each by a public bound or by a "
+            "missing value, row by row."
         )
     return np.clip(numbers, *bounds_of(column))
 
 
 def positions(cells: np.ndarray, column: NumericColumn) -> np.ndarray:
-    """Return where cells lie between the bounds, in [0, 1]; NaN where one is missing."""
+    """Return relative positions of cells between the bounds, in [0, 1]; NaN for missing cells."""
     lower, upper = bounds_of(column)
     return np.clip((numbers_of(cells, column) - lower) / (upper - lower), 0.0, 1.0)
 
@@ -135,7 +135,7 @@ _ARITHMETIC = (
 
 
 class Noisy(NamedTuple):
-    """What was released, by which plan, and its record."""
+    """Released values, their plan and their record."""
 
     values: Any
     plan: Any
@@ -144,7 +144,7 @@ class Noisy(NamedTuple):
 
 @dataclass
 class Terms(PrivateRelease):
-    """Parameters that every statistic has, and its release."""
+    """Common parameters of statistics, and the release of one."""
 
     owner: str
     epsilon: float
@@ -171,9 +171,9 @@ class Terms(PrivateRelease):
         use: Callable[..., Any],
         arithmetic: str = _ARITHMETIC,
     ) -> Noisy:
-        """Release what the use of columns returns, in the numbers that are read of their cells.
+        """Read the columns, charge, and release the values that `use` returns.
 
-        Words are the mechanism, what is taken for granted, and what is released.
+        `words` returns the mechanism, the assumptions and the names of released values.
         """
         self._build, self._words, self._use, self._arithmetic = plan, words, use, arithmetic
         given = {str(place): column for place, (column, _) in enumerate(columns)}
@@ -185,7 +185,7 @@ class Terms(PrivateRelease):
         check_choice("mechanism", self.mechanism, MECHANISMS)
         if self.mechanism == "gaussian" and self.delta == 0.0:
             raise ValueError(
-                "mechanism='gaussian' needs a positive delta, such as 1e-6; with delta=0 take "
+                "mechanism='gaussian' needs a positive delta, such as 1e-6; with delta=0 use "
                 "'laplace' or 'auto'."
             )
         check_real("confidence", self.confidence, at_least=1e-12, at_most=1.0 - 1e-12)
@@ -221,15 +221,15 @@ class Terms(PrivateRelease):
     def _result(self, plan: Any, records: Records, released: Any, spent: PrivacySpent) -> Noisy:
         return Noisy(released, plan, spent)
 
-    # For plans, and for the use of columns.
+    # Helpers of statistics for plans and releases.
 
     @property
     def failure(self) -> float:
-        """Probability that an interval may miss."""
+        """Error probability of an interval."""
         return 1.0 - float(self.confidence)
 
     def noise_of(self, *releases: Release) -> Plan:
-        """Return some releases with noise under these terms."""
+        """Return releases with noise under these terms."""
         return plan_noise(
             releases, self.epsilon, self.delta, self.adjacency, self.mechanism, self.failure
         )
@@ -237,12 +237,12 @@ class Terms(PrivateRelease):
     def add_noise(
         self, plan: Plan, exact: Sequence[np.ndarray], *columns: np.ndarray
     ) -> list[np.ndarray]:
-        """Return the sums of some columns with the noise of a plan."""
+        """Return sums with the noise of a plan."""
         stream = self.stream(plan.event, *exact, *columns)
         return [noise.make(own, stream) for noise, own in zip(plan.releases, exact, strict=True)]
 
     def stream(self, event: Event, *exact: np.ndarray) -> RandomStream:
-        """Return the stream of one call: with one seed, calls that differ share no noise."""
+        """Return the stream of one call; with one seed, different calls share no noise."""
         if not is_seeded(self.random_state):
             return resolve_random_state(self.random_state)
         digest = hashlib.blake2b(
@@ -255,7 +255,7 @@ class Terms(PrivateRelease):
 
 
 class OfFrame(NamedTuple):
-    """A function that reads several columns, which come as a frame."""
+    """Function that reads several columns, given as a frame."""
 
     read: Callable[[Any], np.ndarray]
 
@@ -266,7 +266,7 @@ def _read(read: Any, part: Any) -> np.ndarray:
 
 
 def describe_noise(plan: Plan) -> str:
-    """Name the noise and its theorem, for the statement."""
+    """Return the noise and its theorem, for the statement."""
     times = "" if len(plan.releases) == 1 else f", {len(plan.releases)} times"
     source = "Canonne, Kamath & Steinke 2020; docs/proofs/statistics.md"
     return f"{plan.releases[0].words}{times} ({source})"

@@ -33,51 +33,50 @@ def private_count(
 ) -> PrivateCounts:
     """Count the rows of a column that are neither missing nor False.
 
-    So rows are counted that have a value, and of a condition such as ``age > 60`` those that meet
-    it.
+    For a column of values, this counts rows with a value. For a condition such as ``age > 60``, it
+    counts rows that satisfy it.
 
     Parameters
     ----------
     column : series, array or list of shape (n_samples,)
-        One cell a record, of pandas, polars or numpy.
+        One cell per record, from pandas, polars or NumPy.
     epsilon : float
         Privacy parameter in nats, positive.
     delta : float, default=0.0
-        Failure probability, in [0, 1). Noise that is Gaussian needs a positive one, well below 1/n.
+        Failure probability, in [0, 1), well below 1/n. Gaussian noise needs a positive value.
     adjacency : {"replace-one", "add-remove"} or None, default=None
-        Neighbouring tables: one record replaced, or one added or removed. Only the first takes the
-        number of rows for public. None follows the privacy budget in force, and is
+        Neighbouring tables: one record replaced, or one added or removed. Only the first treats the
+        number of rows as public. None uses the adjacency of the privacy budget, or
         ``"replace-one"`` without one.
     mechanism : {"auto", "laplace", "gaussian"}, default="auto"
-        Discrete Laplace or discrete Gaussian noise; ``"auto"`` takes the one with the narrower
+        Discrete Laplace or discrete Gaussian noise. ``"auto"`` selects the one with the narrower
         interval, which is Laplace at ``delta=0``.
     confidence : float, default=0.95
-        Probability, over the noise, that an interval holds.
+        Coverage probability of an interval, over the noise.
     accountant : BudgetAccountant or None, default=None
-        Budget to charge before rows are used; None takes that of the ``with`` block around the
-        call. Without one the call is not counted, or refused where ``set_config`` requires a
-        budget.
+        Budget to charge before rows are used. None uses the budget of the enclosing ``with`` block.
+        Without one, the call is not counted, or it is refused if ``set_config`` requires a budget.
     random_state : int, RandomState, RandomStream or None, default=None
-        None draws noise from the operating system. A seed is for tests: the guarantee does not hold
-        against whoever knows it.
+        Source of the noise. None uses the operating system. Use a seed for tests only: the
+        guarantee does not hold against those who know it.
 
     Returns
     -------
     PrivateCounts
-        The noisy count in ``value``, its ``interval`` and ``privacy_spent_``.
+        Noisy count in ``value``, with ``interval`` and ``privacy_spent_``.
 
     Raises
     ------
     ValueError, TypeError
-        For bad parameters or input, before anything is charged.
+        For invalid parameters or input, before the charge.
     BudgetExceededError
-        If the budget cannot take the charge; the rows are not used then.
+        If the charge exceeds the remaining budget; the rows are not used.
 
     Notes
     -----
-    Sensitivity 1 under either relation. The noise is drawn on the integers with exact probabilities
-    (Canonne, Kamath and Steinke, 2020), so that nothing is assumed of floating point. Proof:
-    :ref:`Theorems 1 and 2 of statistics <statistics-1>`.
+    The sensitivity is 1 under both adjacency relations. The noise is drawn on the integers with
+    exact probabilities (Canonne, Kamath and Steinke, 2020); there is no assumption about floating
+    point. Proof: :ref:`Theorems 1 and 2 of statistics <statistics-1>`.
 
     References
     ----------
@@ -125,34 +124,34 @@ def private_histogram(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateCounts:
-    """Count how often each listed category occurs.
+    """Count the rows of each listed category.
 
     Parameters
     ----------
     column : series, array or list of shape (n_samples,)
-        One cell a record.
+        One cell per record.
     categories : sequence or None, default=None
-        The public list, from a code book, whether a category occurs or not.
+        Public list of categories, from a code book, including categories that do not occur. None
+        requires `schema`.
     schema : TableSchema, column of one or None, default=None
-        Has the list instead, for the column's name. Its policies for missing and unknown cells
-        hold.
+        Description with the list, found by the column's name, and with policies for missing and
+        unknown cells. None requires `categories`.
     other : str or None, default=None
-        Name of a last cell for what is missing or not listed. None counts such rows in no cell.
+        Name of an additional last cell for missing and unlisted values. None leaves such rows out.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`, with the same errors.
 
     Returns
     -------
     PrivateCounts
-        One noisy count a category in ``values``, in the order of ``categories``. Each of the
-        bounds in ``interval`` holds with the stated probability by itself; for all at once see
-        ``simultaneous_interval``.
+        Noisy counts in ``values``, in the order of ``categories``. The bounds in ``interval`` are
+        valid one at a time; for all at once see ``simultaneous_interval``.
 
     Notes
     -----
-    A record lies in one cell at most: L1 sensitivity 1 and L2 sensitivity 1 under add-remove, 2 and
-    the root of 2 under replace-one, however many cells there are. What is not on the list never
-    shows, as its very presence would be private. Proof: :ref:`Lemma 1 of statistics
+    A record is in at most one cell. For any number of cells, the L1 and L2 sensitivities are 1
+    under add-remove, and 2 and the square root of 2 under replace-one. Unlisted values never
+    appear, because their presence is private. Proof: :ref:`Lemma 1 of statistics
     <statistics-lemma-1>`, :ref:`Theorems 1 and 2 <statistics-1>`.
 
     Examples
@@ -185,30 +184,30 @@ def private_contingency_table(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateCounts:
-    """Count how often each combination of listed categories occurs.
+    """Count the rows of each combination of listed categories.
 
     Parameters
     ----------
     columns : sequence of columns, or DataFrame
-        Series, arrays or lists of one length. Of a frame all columns are taken: ``frame[["sex",
+        Series, arrays or lists of equal length. All columns of a frame are used: ``frame[["sex",
         "ward"]]``.
     categories : sequence of sequences, mapping or None, default=None
-        One public list for each column, in their order or by their names.
+        Public lists of categories, one per column, in order or by name. None requires `schema`.
     schema : TableSchema or None, default=None
-        Has the lists instead, for columns that have names.
+        Description with the lists, found by the names of the columns. None requires `categories`.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`, with the same errors.
 
     Returns
     -------
     PrivateCounts
-        Noisy counts in ``values``, an array with one dimension a column; ``categories`` has one
-        tuple for each. A row with a missing or unlisted cell is counted nowhere.
+        Noisy counts in ``values``, an array with one dimension per column. ``categories`` has one
+        tuple for each. Rows with a missing or unlisted cell are left out.
 
     Notes
     -----
-    One record lies in one cell at most: sensitivities are those of `private_histogram`, and sums
-    over rows or columns of the table cost nothing more. Proof: :ref:`Lemma 1 of statistics
+    A record is in at most one cell: the sensitivities are those of `private_histogram`, and sums
+    over rows or columns of the table are free. Proof: :ref:`Lemma 1 of statistics
     <statistics-lemma-1>`, :ref:`Theorems 1 and 2 <statistics-1>`.
 
     Examples
@@ -232,7 +231,7 @@ def private_contingency_table(
         categories = [categories.get(getattr(part, "name", None)) for part in parts]
     lists = [None] * len(parts) if categories is None else list(categories)
     if not parts or len(lists) != len(parts):
-        raise ValueError("give at least one column, and one list of categories for each.")
+        raise ValueError("pass at least one column, and one list of categories for each.")
     return _table(terms, "contingency table", parts, lists, schema)
 
 
@@ -258,13 +257,13 @@ def _table(
 
 
 def _places(read: Any, last: int | None, cells: np.ndarray) -> np.ndarray:
-    """Return places on a list; what is on none is at the last one, if there is one for it."""
+    """Return positions in a list; unlisted cells are at the last one, if there is one for them."""
     places = read(cells)
     return places if last is None else np.where(places < 0, last, places)
 
 
 def table_of(places: list[np.ndarray], shape: list[int], weights: Any = None) -> np.ndarray:
-    """Return sums over the rows that lie in each cell; negative places lie in none."""
+    """Return sums over the rows of each cell; rows with negative positions are left out."""
     inside = np.all([part >= 0 for part in places], axis=0)
     flat = np.ravel_multi_index([part[inside] for part in places], shape)
     totals = np.zeros(int(np.prod(shape)), dtype=np.int64)
@@ -294,9 +293,9 @@ def counts_with_intervals(
     spent: PrivacySpent,
     categories: Any,
 ) -> PrivateCounts:
-    """Return released counts with the reach of their noise."""
+    """Return released counts with their intervals."""
     width = float(noise.half_width(terms.failure))
-    # Of an array without dimensions the bounds are numbers.
+    # The bounds of an array without dimensions are numbers.
     reach = (values - width, values + width), noise.people, (-width, width), terms.confidence
     return PrivateCounts(name, values, *reach, spent, categories, noise=noise)
 
@@ -314,37 +313,37 @@ def private_top_k(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateTopK:
-    """Find the k most frequent of listed categories, the first one first.
+    """Find the k most frequent of the listed categories, most frequent first.
 
     Parameters
     ----------
     column : series, array or list of shape (n_samples,)
-        One cell a record; what is missing or not listed counts nowhere.
+        One cell per record. Missing and unlisted values are left out.
     k : int
-        How many, at least 1 and fewer than there are categories.
+        Number of categories to find, at least 1 and less than the number of categories.
     categories : sequence or None, default=None
-        The public list, from a code book.
+        Public list of categories, from a code book. None requires `schema`.
     schema : TableSchema, column of one or None, default=None
-        Has the list instead, for the column's name.
+        Description with the list, found by the column's name. None requires `categories`.
     counts : bool, default=False
-        Whether to release their noisy counts too, for half of the budget.
+        Whether to release the noisy counts of the found categories too, for half of the budget.
     epsilon, adjacency, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`, with the same errors.
 
     Returns
     -------
     PrivateTopK
-        The ``categories``, by how much each may fall short, and their ``counts``.
+        ``categories``, their largest possible ``shortfall``, and their ``counts``.
 
     Notes
     -----
-    Peeling: each of k choices takes one of the categories that are left by `permute_and_flip`,
-    whose law is that of the largest count with exponential noise and which never falls short by
-    more than the exponential mechanism (with Gumbel noise, peeling is one-shot: Durfee and Rogers,
-    2019). One count changes by 1, and under add-remove all in the same direction, so that scale
-    ``1 / epsilon`` suffices for an epsilon-DP choice; under replace-one it is twice that. Of the
-    counts of what was chosen, one record changes one under add-remove and two under replace-one.
-    Proof: :ref:`Theorem 5 of statistics <statistics-5>`.
+    Each of k choices selects one of the remaining categories by `permute_and_flip` (peeling). Its
+    law is that of the largest count with exponential noise. A given shortfall is at most as
+    probable as with the exponential mechanism. (With Gumbel noise, peeling is one-shot: Durfee and
+    Rogers, 2019.) One count changes by 1, under add-remove all in the same direction. Therefore
+    scale ``1 / epsilon`` suffices for an epsilon-DP choice; under replace-one it is twice that. One
+    record changes one of the released counts under add-remove, and two under replace-one. Proof:
+    :ref:`Theorem 5 of statistics <statistics-5>`.
 
     References
     ----------
@@ -367,7 +366,7 @@ def private_top_k(
     names = tuple(listed.listed() or ())
     if k >= len(names):
         raise ValueError(f"k must be less than the number of categories, {len(names)}, got {k}.")
-    # Rounded down by more than the sum of the shares is rounded up.
+    # Rounded down by more than the sum of the shares may be rounded up.
     share = terms.epsilon / (2 * k if counts else k) * (1.0 - 1e-12)
     event: Event = repeated(PureDPEvent(share), k)
     noises: tuple[Release, ...] = ()
@@ -407,7 +406,7 @@ def private_top_k(
 def _peel(
     exact: np.ndarray, k: int, share: float, adjacency: Adjacency, stream: RandomStream
 ) -> list[int]:
-    """Return the places that are chosen, one after the other."""
+    """Return the positions of the chosen categories, in order of choice."""
     left, chosen = list(range(exact.size)), []
     for _ in range(k):
         place = permute_and_flip(

@@ -49,37 +49,37 @@ def private_mean(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateStatistic:
-    """Release the mean of a column of numbers, clipped to public bounds.
+    """Release the mean of a numeric column, clipped to public bounds.
 
     Parameters
     ----------
     column : series, array or list of shape (n_samples,)
-        One cell a record. Missing cells are left out. Under replace-one, which takes the number of
-        values for public, they are refused unless the schema says that there may be some.
+        One cell per record. Missing cells are left out. Under replace-one, which treats the number
+        of values as public, they are refused unless the schema allows missing cells.
     lower, upper : float or None, default=None
-        Public bounds, from a code book, a device or physiology. Values beyond them count as the
-        bound; the mean of these is what is released.
+        Public bounds, from a code book, a device or physiology. Values beyond a bound are clipped
+        to it before the mean is computed. None requires `schema`.
     schema : TableSchema, column of one or None, default=None
-        Has the bounds instead, for the column's name, and a policy for missing cells.
+        Description with the bounds, found by the column's name, and with a policy for missing
+        cells. None requires `lower` and `upper`.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`, with the same errors.
 
     Returns
     -------
     PrivateStatistic
-        The mean in ``value``, as the noise made it, even if beyond the bounds; its ``interval``
-        holds for the clipped mean of a table with at least one value.
+        Noisy mean in ``value``, not clipped to the bounds. Its ``interval`` is for the clipped mean
+        of a table with at least one value.
 
     Notes
     -----
-    A value at u between the bounds, u from 0 to 1, shares one record out among two cells, ``1 - u``
-    and u. Under add-remove both noisy sums are released: shares sum to one record, so that
-    the L1 sensitivity is 1, as of one count, and sum and number of values come from one release.
-    Under replace-one the sum of u is released, with sensitivity 1 as well; or both sums, with 2,
-    where the schema says that cells may be missing. Shares are integers, in
-    steps of 2^-30 of a record, which the interval allows for. It is the range of the mean over the
-    box that the noise leaves (a union bound). Proof: :ref:`Theorems 1 to 3 of statistics
-    <statistics-1>`.
+    A value at relative position u between the bounds splits one record among two cells, ``1 - u``
+    and u. Under add-remove, both noisy sums are released. Shares sum to one record, so the L1
+    sensitivity is 1, as for one count, and covers sum and number of values. Under replace-one, only
+    the sum of u is released, with sensitivity 1; if the schema allows missing cells, both sums are,
+    with sensitivity 2. Shares are integers, in steps of 2^-30 of a record, and the interval allows
+    for this. It is the range of the mean over the box that the noise leaves (a union bound). Proof:
+    :ref:`Theorems 1 to 3 of statistics <statistics-1>`.
 
     Examples
     --------
@@ -112,27 +112,27 @@ def private_variance(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateStatistic:
-    """Release the variance (with divisor n) of a column of numbers, clipped to public bounds.
+    """Release the variance (with divisor n) of a numeric column, clipped to public bounds.
 
     Parameters
     ----------
     column, lower, upper, schema
         As for `private_mean`.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`, with the same errors.
 
     Returns
     -------
     PrivateStatistic
-        The variance in ``value``, as the noise made it, even if negative; its ``interval`` holds
-        for the variance of a table with at least one value.
+        Noisy variance in ``value``, possibly negative. Its ``interval`` is for the variance of a
+        table with at least one value.
 
     Notes
     -----
-    A value at u between the bounds shares one record out among three cells, ``(1 - u)^2``, ``2 u (1
-    - u)`` and ``u^2``, so that under add-remove the L1 sensitivity is 1 in all; under replace-one
-    the last two are released, with L1 sensitivity 4/3, or all with 2 where the schema says that
-    cells may be missing. Number, mean and variance follow from them.
+    A value at relative position u between the bounds splits one record among three cells, ``(1 -
+    u)^2``, ``2 u (1 - u)`` and ``u^2``. Under add-remove, the L1 sensitivity of all three sums is
+    1. Under replace-one, the last two are released, with L1 sensitivity 4/3; if the schema allows
+    missing cells, all three are, with sensitivity 2. Number, mean and variance follow from them.
     Proof: :ref:`Theorems 1 to 3 of statistics <statistics-1>`.
 
     Examples
@@ -153,17 +153,17 @@ def private_variance(
 
 
 def _is_whole(described: NumericColumn, schema: Any) -> bool:
-    """Tell from the public description whether a column is to have all its cells."""
+    """Return whether the public description excludes missing cells."""
     return schema is None or described.missing not in ("ignore", "indicator")
 
 
 def _release(name: str, degree: int, adjacency: Adjacency, whole: bool = True) -> Release:
-    """Return what is released, in shares of a record."""
+    """Return the release of sums, in shares of a record."""
     if adjacency == "add-remove" or not whole:
         return Release.shares(name, adjacency, UNIT)
     if degree == 1:
         return Release.number(name, UNIT, UNIT)
-    # Rounded down, a share moves by less than two steps more than it does as a real number.
+    # Rounding down adds less than two steps to the change of a share as a real number.
     l1, l2_squared = 4 * UNIT // 3 + 5, UNIT**2 + (UNIT // 2 + 4) ** 2
     return Release.integers(name, l1, l2_squared, UNIT, largest=UNIT + 2)
 
@@ -171,9 +171,9 @@ def _release(name: str, degree: int, adjacency: Adjacency, whole: bool = True) -
 def _moment(
     terms: Terms, name: str, degree: int, column: Any, described: NumericColumn, whole: bool
 ) -> PrivateStatistic:
-    """Release the cells that records are shared out among, and what follows from them.
+    """Release the cells that records are split among, and the statistic computed from them.
 
-    Of a whole column the number of values is public under replace-one, and not paid for.
+    Under replace-one, the number of values of a column without missing cells is public and free.
     """
     of_all = terms.adjacency == "replace-one" and whole
     (noisy, size), plan, spent = terms.release(
@@ -203,19 +203,19 @@ def _moment(
 
 
 def _read(cells: np.ndarray, column: NumericColumn, whole: bool) -> np.ndarray:
-    """Return where cells lie between the bounds; of a whole column none is missing."""
+    """Return positions of cells between the bounds; refuse missing cells in a `whole` column."""
     places = positions(cells, column)
     if whole and np.isnan(places).any():
         raise ValueError(
-            f"column {column.name!r} has missing cells, so that the number of values is "
-            "not public: declare it, schema=NumericColumn(..., missing='ignore'), or fill them "
-            "with a public number."
+            f"column {column.name!r} has missing cells, so the number of values is not public: "
+            "declare it, schema=NumericColumn(..., missing='ignore'), or fill them with a public "
+            "number."
         )
     return places
 
 
 class Moment(NamedTuple):
-    """A statistic in the column's own unit, and bounds on it."""
+    """Statistic in the unit of the column, with bounds."""
 
     value: np.ndarray
     interval: tuple[float, float]
@@ -229,12 +229,12 @@ def moment(
     failure: float,
     size: int | None = None,
 ) -> Moment:
-    """Return mean, variance or deviation from noisy cells; with `size`, the first one is left."""
+    """Return mean, variance or deviation from noisy cells; with `size`, the first one is absent."""
     corners = corners_of(noisy, noise.half_width(failure, noisy.size), size)
     if size is not None:
         noisy = with_first(noisy, size)
     elif noisy.sum() < UNIT:
-        noisy = np.ones(noisy.size)  # noise has left no record
+        noisy = np.ones(noisy.size)  # no record is left after the noise
     lower, upper = bounds_of(column)
     span = upper - lower
     if name == "mean":
@@ -252,7 +252,7 @@ def moment(
 
 
 _STEPS = 10
-# Further ones, and how much of their length counts, for the sides of the interval.
+# Additional steps for the sides of the interval, and the weights of the lengths of pieces.
 _MORE_STEPS, _PARTS = 2, (1.0, 0.5, 0.5)
 # Binary digits below one count, so that Gaussian noise is on a fine grid.
 _DIGITS = 20
@@ -274,43 +274,45 @@ def private_quantile(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateStatistic:
-    """Release a quantile of a column of numbers, such as its median.
+    """Release a quantile of a numeric column, such as its median.
 
     Parameters
     ----------
     column : series, array or list of shape (n_samples,)
-        One cell a record; missing cells are left out.
+        One cell per record. Missing cells are left out.
     q : float, default=0.5
         Level in (0, 1), a fraction with a denominator of at most 1000.
     lower, upper : float or None, default=None
-        Public bounds; values beyond them count as the bound.
+        Public bounds; values beyond a bound are clipped to it. None requires `schema`.
     resolution : float or None, default=None
-        About how finely to look, in the column's unit: halving the range down to it takes noisy
-        counts, and the fewer there are the less noise each has. None takes a 1024th of the range.
+        Approximate resolution of the search, in the unit of the column. Each halving of the range
+        takes one noisy count; a coarser resolution has fewer counts with less noise each. None uses
+        a 1024th of the range.
     schema : TableSchema, column of one or None, default=None
-        Has the bounds instead, for the column's name, and a policy for missing cells.
+        Description with the bounds, found by the column's name, and with a policy for missing
+        cells. None requires `lower` and `upper`.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors.
+        As for `private_count`, with the same errors.
 
     Returns
     -------
     PrivateStatistic
-        The quantile in ``value``; ``interval`` holds for that of a table with at least one value:
-        the smallest value x such that a share q of all values is at most x.
+        Noisy quantile in ``value``. Its ``interval`` is for a table with at least one value, and
+        for the smallest value x such that a share q of all values is at most x.
 
     Notes
     -----
-    At a threshold t, the values at most t count ``1 - q`` each and the others ``-q``: the sum says
-    on which side of t the quantile is. Its sensitivity is ``max(q, 1 - q)`` under add-remove and 1
-    under replace-one; sums at thresholds that depend on earlier ones compose adaptively. Where a
-    sum is beyond the reach of all the noise the side is certain, and these thresholds are the
-    interval. Proof: :ref:`Theorem 4 of statistics <statistics-4>`; of the noise,
+    At a threshold t, each value of at most t counts ``1 - q`` and each other value ``-q``. The sign
+    of the sum shows on which side of t the quantile is. Its sensitivity is ``max(q, 1 - q)`` under
+    add-remove and 1 under replace-one. Sums at thresholds that depend on earlier ones compose
+    adaptively. A sum beyond the reach of all noise makes the side certain; these thresholds are the
+    interval. Proof: :ref:`Theorem 4 of statistics <statistics-4>`; for the noise,
     :ref:`Theorem 1 <statistics-1>`.
 
     References
     ----------
     Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates", solves
-    the same problem with the exponential mechanism, whose output bounds no value.
+    the same problem with the exponential mechanism, without bounds on the value.
 
     Examples
     --------
@@ -367,7 +369,7 @@ def private_quantile(
 
 
 def _level(q: float) -> Fraction:
-    """Return a level as the fraction that it stands for."""
+    """Return a level as an exact fraction."""
     level = Fraction(check_real("q", q, above=0.0, below=1.0)).limit_denominator(1000)
     if not 0 < level < 1 or abs(float(level) - q) > 1e-12:
         raise ValueError(
@@ -385,12 +387,12 @@ def _bisect(
     width: int,
     stream: RandomStream,
 ) -> tuple[float, tuple[float, float]]:
-    """Return the middle of the last piece, and the nearest thresholds whose side is certain.
+    """Return the middle of the last piece, and the nearest thresholds with a certain side.
 
     Values are sorted; only the noisy sums depend on them.
     """
-    # Three pieces are halved in turn, the longest first: the one in which sums change their sign,
-    # and on either side of it the one in which they begin to be certain.
+    # The longest of three pieces is halved: the one in which sums change sign, and on each side of
+    # it the one in which they become certain.
     low, high = least, below = above, most = ends
     for _ in range(steps):
         pieces = [(low, high), (least, below), (above, most)]
@@ -410,5 +412,5 @@ def _bisect(
             above = max(above, middle)
         if low < middle < high:
             low, high = (middle, high) if noisy < 0.0 else (low, middle)
-    least, most = sorted((least, most))  # they cross where noise goes too far
+    least, most = sorted((least, most))  # they cross if noise is extreme
     return min(max(low / 2.0 + high / 2.0, least), most), (least, most)

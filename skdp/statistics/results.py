@@ -1,4 +1,4 @@
-"""What statistics return: released numbers, the reach of their noise, and what they spent."""
+"""Results of statistics: released numbers with intervals and their privacy record."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from skdp.mechanisms.release import Release
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateStatistic:
-    """A released statistic of a column.
+    """Released statistic of a column.
 
     Parameters
     ----------
     name : str
-        What was released, such as "mean".
+        Name of the statistic, such as "mean".
     values : ndarray
-        The released numbers; of a single number, an array without dimensions.
+        Released numbers; for a single number, an array without dimensions.
     interval : tuple of two floats, or of two arrays like `values`
-        Bounds that hold for the statistic of the table, each with probability `confidence` over
-        the noise. They say nothing of the population that the table was drawn from.
+        Bounds on the statistic of the table, each valid with probability `confidence` over the
+        noise. They do not cover the sampling of the table from a population.
     scale : float
         Scale of the noise on sums, in records.
     noise_interval : tuple of two floats
         Bounds on the noise of one sum, in records, with the same probability.
     confidence : float
-        Probability of the intervals.
+        Coverage probability of the intervals.
     privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
+        Guarantee, mechanism and assumptions.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class PrivateStatistic:
 
     @property
     def value(self) -> float:
-        """The released number, of a statistic that is a single one."""
+        """Released number, for a statistic with a single value."""
         return float(self.values)
 
     def __float__(self) -> float:
@@ -86,18 +86,18 @@ class PrivateStatistic:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateCounts(PrivateStatistic):
-    """Released counts; its methods are post-processing and spend nothing.
+    """Released counts; the methods are post-processing and free.
 
     Parameters
     ----------
     name, values, interval, scale, noise_interval, confidence, privacy_spent_
-        As for `PrivateStatistic`. Counts are whole numbers, and may be negative.
+        As for `PrivateStatistic`. Counts are integers and may be negative.
     categories : tuple
-        Names of the cells; of a contingency table one tuple for each dimension.
+        Names of the cells; for a contingency table, one tuple per dimension.
     noise : object
         Law of the noise.
     released : ndarray or None
-        The counts before they were rounded or the like; None takes `values`.
+        Counts before any post-processing. None uses `values`.
 
     Examples
     --------
@@ -119,17 +119,17 @@ class PrivateCounts(PrivateStatistic):
             object.__setattr__(self, "released", np.array(self.values))
 
     def simultaneous_interval(self, confidence: float | None = None) -> tuple[Any, Any]:
-        """Return bounds that hold for all counts of the table at once.
+        """Return bounds that are valid for all counts of the table at once.
 
         Parameters
         ----------
         confidence : float or None, default=None
-            Probability, over the noise, that all of them hold; None takes that of `interval`.
+            Joint coverage probability, over the noise. None uses the one of `interval`.
 
         Returns
         -------
         tuple of two arrays
-            Lower and upper bounds, around the released counts as they are.
+            Lower and upper bounds, around the released counts without post-processing.
 
         Examples
         --------
@@ -146,17 +146,17 @@ class PrivateCounts(PrivateStatistic):
         return self.released - width, self.released + width
 
     def rounded(self, base: int = 1) -> Self:
-        """Return counts rounded to multiples of a number; intervals stay.
+        """Return counts rounded to multiples of a number; intervals do not change.
 
         Parameters
         ----------
         base : int, default=1
-            Such as 5 or 10.
+            Number to whose multiples counts are rounded, such as 5 or 10.
 
         Returns
         -------
         PrivateCounts
-            The changed counts.
+            Rounded counts.
 
         Examples
         --------
@@ -170,7 +170,7 @@ class PrivateCounts(PrivateStatistic):
         return replace(self, values=base * np.round(self.values / base))
 
     def nonnegative(self) -> Self:
-        """Return counts and intervals with 0 in place of what is negative.
+        """Return counts and intervals with negative values replaced by 0.
 
         Examples
         --------
@@ -183,17 +183,17 @@ class PrivateCounts(PrivateStatistic):
         return replace(self, values=np.maximum(self.values, 0.0), interval=(low, high))
 
     def consistent_with(self, total: float) -> Self:
-        """Return the nearest counts that add up to a public total; intervals stay.
+        """Return the nearest counts that add up to a public total; intervals do not change.
 
         Parameters
         ----------
         total : float
-            A number that is known, such as a published one.
+            Public total, such as a published number of patients.
 
         Returns
         -------
         PrivateCounts
-            The changed counts, no longer whole numbers.
+            Adjusted counts, which need not be integers.
         """
         check_real("total", total)
         excess = float(self.values.sum()) - total
@@ -210,21 +210,21 @@ class PrivateCounts(PrivateStatistic):
 
 @dataclass(frozen=True, repr=False)
 class PrivateTopK:
-    """The categories that were found to be the most frequent.
+    """Most frequent categories, found privately.
 
     Parameters
     ----------
     categories : tuple
-        The categories, the first one first.
+        Found categories, most frequent first.
     shortfall : float
-        With probability `confidence`, every one of them is in the table at most this much rarer
-        than the most frequent category that was left when it was chosen.
+        Bound on the error: with probability `confidence`, the count of each found category is at
+        most this much below the largest count among the categories not chosen before it.
     counts : PrivateCounts or None
-        Their noisy counts, if they were asked for.
+        Noisy counts, if requested.
     confidence : float
-        Probability of `shortfall`, and of the intervals of `counts`, each by itself.
+        Probability of `shortfall`, and of each interval of `counts` by itself.
     privacy_spent_ : PrivacySpent
-        The guarantee, its mechanism and its assumptions.
+        Guarantee, mechanism and assumptions.
 
     Examples
     --------
@@ -243,7 +243,7 @@ class PrivateTopK:
 
     def __repr__(self) -> str:
         listed = ", ".join(map(repr, self.categories))
-        return f"PrivateTopK: {listed} (each short by {self.shortfall:.4g} at most)"
+        return f"PrivateTopK: {listed} (each at most {self.shortfall:.4g} records short)"
 
     def _repr_html_(self) -> str:
         rows = [(str(rank), str(name)) for rank, name in enumerate(self.categories, 1)]

@@ -1,4 +1,4 @@
-"""The descriptive table of a study, "Table 1": counts, shares, means and deviations by arm."""
+"""Descriptive table of a study, "Table 1": counts, shares, means and deviations by arm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from skdp.statistics.noise import UNIT, Plan, shares
 
 
 class TableRow(NamedTuple):
-    """One statistic of one column in one arm, and bounds on it."""
+    """Statistic of one column in one arm, with bounds."""
 
     arm: Any
     column: str
@@ -36,22 +36,22 @@ class TableRow(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class PrivateTableOne:
-    """A descriptive table under one guarantee.
+    """Descriptive table of a study under one guarantee.
 
     Parameters
     ----------
     rows : tuple of TableRow
         Named tuples ``(arm, column, level, statistic, value, low, high)``: "n" of every arm,
-        "count" and "share" of every level, "mean" and "sd" of columns of numbers. Bounds hold for
-        the table, each with probability `confidence` by itself.
+        "count" and "share" of every level, "mean" and "sd" of numeric columns. Bounds are for the
+        table; each is valid with probability `confidence` by itself.
     arms : tuple
-        The arms, or ``("all",)``.
+        Arms, or ``("all",)``.
     confidence : float
-        Probability of the bounds.
+        Coverage probability of the bounds.
     scale : float
         Scale of the noise on every sum, in records.
     privacy_spent_ : PrivacySpent
-        The guarantee of all rows together, its mechanism and its assumptions.
+        Guarantee of the complete table, mechanism and assumptions.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PrivateTableOne:
         Returns
         -------
         DataFrame
-            One row a statistic.
+            One row per statistic.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class PrivateTableOne:
         return import_pandas().DataFrame(list(self.rows), columns=list(TableRow._fields))
 
     def _lines(self) -> list[tuple[str, ...]]:
-        """Return the printed table: one line a column or level, one text an arm."""
+        """Return the printed table: one line per column or level, one text per arm."""
         found: dict[tuple[Any, ...], dict[Any, dict[str, TableRow]]] = {}
         for row in self.rows:
             # A column may have the name of the line of sizes.
@@ -136,37 +136,37 @@ def private_table_one(
     accountant: Any = None,
     random_state: Any = None,
 ) -> PrivateTableOne:
-    """Release the descriptive table of a study under one budget.
+    """Release the descriptive table of a study ("Table 1") with one charge.
 
     Parameters
     ----------
     frame : DataFrame
-        A pandas or polars frame, one row a record.
+        Pandas or polars frame, one row per record.
     schema : TableSchema
-        Has the bounds, the lists of values, and the policies for missing cells; a cell that is left
-        out counts in no statistic of its column.
+        Description with bounds, lists of values, and policies for missing cells. A cell that is
+        left out counts in no statistic of its column.
     by : str or None, default=None
-        Column whose listed values are the arms; None describes the table as a whole.
+        Column with a list of values, which are the arms. None describes all rows together.
     columns : sequence of str or None, default=None
-        What to describe; None takes all features of the schema but dates; days between two are
-        numbers. Fewer columns have less noise.
+        Columns to describe; fewer columns have less noise. None uses all features of the schema
+        except dates. Days between two dates are numbers.
     epsilon, delta, adjacency, mechanism, confidence, accountant, random_state
-        As for `private_count`, and so are errors; the budget is for the whole table.
+        As for `private_count`, with the same errors. Epsilon and delta are for the complete table.
 
     Returns
     -------
     PrivateTableOne
-        The table: prints as text, shows in notebooks, and has ``rows`` and ``to_frame()``.
+        Table that prints as text, displays in notebooks, and has ``rows`` and ``to_frame()``.
 
     Notes
     -----
     With c columns there are c + 1 releases of one scale: the sizes of the arms, and for each column
-    one table of arms by levels, or arms by the three cells of `private_variance`. A record is in
-    one arm at most, so that each table as a whole has the sensitivity of one histogram: arms
-    compose in parallel. Under replace-one a record may move between arms, which changes two:
-    sensitivity 2. Nothing is spent twice: shares, means and deviations follow from the released
-    sums. Proof: :ref:`Theorem 6 of statistics <statistics-6>`, with :ref:`Theorem 1 <statistics-1>`
-    on noise and :ref:`Theorem 3 <statistics-3>` on intervals.
+    one table of arms by levels, or of arms by the three cells of `private_variance`. A record is in
+    at most one arm, so each table has the sensitivity of one histogram: arms compose in parallel.
+    Under replace-one, a record may move between arms, which changes two: sensitivity 2. Shares,
+    means and deviations follow from the released sums at no cost. Proof: :ref:`Theorem 6 of
+    statistics <statistics-6>`, with :ref:`Theorem 1 <statistics-1>` on noise and :ref:`Theorem 3
+    <statistics-3>` on intervals.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def private_table_one(
     if absent := [name for name in needed if name not in known]:
         raise ValueError(f"the frame has no columns {absent}.")
     arms: tuple[Any, ...] = ("all",)
-    # Without arms any described column says how many rows there are.
+    # Without arms, any described column gives the number of rows.
     arm: tuple[Any, Any] = (frame[needed[0]] if needed else np.zeros(len(frame)), _all_alike)
     if by is not None:
         part = _part(schema, by)
@@ -235,8 +235,8 @@ def _part(schema: TableSchema, name: str) -> FeatureColumn:
         raise ValueError(f"column {name!r} is ignored in the schema: describe it.")
     if isinstance(column, DateColumn):
         raise ValueError(
-            f"column {name!r} is a DateColumn, which Table 1 does not describe: take days_between "
-            "two dates, or make a column of categories of it, row by row."
+            f"column {name!r} is a DateColumn, which Table 1 does not describe: use days_between "
+            "two dates, or convert it to categories, row by row."
         )
     if isinstance(column, NumericColumn):
         bounds_of(column)
@@ -249,7 +249,7 @@ def _releases(parts: Sequence[FeatureColumn], adjacency: Adjacency) -> list[Rele
 
 
 def _asked(frame: Any, part: FeatureColumn) -> tuple[Any, Any]:
-    """Return what a table has of a description, and how it is read."""
+    """Return the columns of the frame for a description, and the function to read them."""
     if isinstance(part, DaysBetweenColumn):
         return frame[names_read([part])], OfFrame(partial(_read_days, part))
     return frame[part.name], partial(_read, part)
@@ -266,7 +266,7 @@ def _read(part: FeatureColumn, cells: np.ndarray) -> np.ndarray:
 
 
 def _sums(part: FeatureColumn, arm: np.ndarray, found: np.ndarray, arms: int) -> np.ndarray:
-    """Return a table of arms by levels, or by cells that records share out among them."""
+    """Return a table of arms by levels, or by cells among which records are split."""
     if not isinstance(part, NumericColumn):
         return table_of([arm, found], [arms, len(part.listed() or ())])
     parts = shares(found, 2)
@@ -280,7 +280,7 @@ def _describe(
     noisy: Sequence[np.ndarray],
     failure: float,
 ) -> tuple[TableRow, ...]:
-    """Return the rows that follow from the noisy sums."""
+    """Return the rows of the table, computed from the noisy sums."""
     sizes, width = noisy[0], plan.releases[0].half_width(failure)
     rows = [
         TableRow(arm, "n", None, "n", float(size), size - width, size + width)
@@ -307,7 +307,7 @@ def _levels(
     for place, level in enumerate(part.listed() or ()):
         count = float(cells[place])
         rows.append(TableRow(arm, part.name, level, "count", count, count - width, count + width))
-        # A share rises with its own count and falls with all others.
+        # A share increases with its count and decreases with all others.
         low = least[place] / max(least[place] + most.sum() - most[place], 1.0)
         high = most[place] / max(most[place] + least.sum() - least[place], 1.0)
         share = count / max(float(cells.sum()), 1.0)
@@ -316,7 +316,7 @@ def _levels(
 
 
 def _text(found: dict[str, TableRow]) -> str:
-    """Return the statistics of one line and arm as they are printed."""
+    """Return the statistics of one line and arm as text."""
     if "mean" in found:
         mean, sd = found["mean"], found["sd"]
         return f"{mean.value:.4g} ({sd.value:.4g}) [{mean.low:.4g}, {mean.high:.4g}]"

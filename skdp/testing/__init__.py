@@ -1,4 +1,4 @@
-"""Checks of private estimators, noise and samplers that their users and authors can run."""
+"""Checks of private estimators, noise and samplers, for users and authors."""
 
 from skdp.testing.laws import check_noise, check_sampler
 from skdp.testing.private_estimator import check_private_estimator

@@ -1,4 +1,4 @@
-"""An estimator under check: its tables, its budgets, and fits that are made once for all checks."""
+"""An estimator under check, with its tables, budgets and shared fits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from skdp.testing.replay import Run, fit_frozen, listen
 
 _MOST_FITS = 60
 _LARGEST = 1.7e308
-# What records assume of fits that use the number of rows, or the labels that there are.
+# Assumptions in records of fits that use the number of rows, or the set of labels.
 _N_IS_PUBLIC = re.compile("number of (rows|units|records|persons)")
 _LABELS_ARE_PUBLIC = re.compile("label set")
 _budgets: WeakValueDictionary[int, NotingBudget] = WeakValueDictionary()
 
 
 class NotingBudget:
-    """Notes its charges and the releases before each; copies and pickles of it are the same."""
+    """Records charges and the releases before each; copies and pickles are the same object."""
 
     def __init__(self, refuses: bool = False, then: Callable[[], None] | None = None) -> None:
         self.charges: list[tuple[Any, dict[str, Any]]] = []
@@ -37,7 +37,7 @@ class NotingBudget:
         _budgets[id(self)] = self
 
     def reserve(self, event: Any, **details: Any) -> None:
-        """Note a charge, or refuse it."""
+        """Record a charge, or refuse it."""
         if isinstance(event, PrivacySpent):
             details = {"adjacency": event.adjacency, "seeded": event.seeded, **details}
             event = event.event
@@ -61,24 +61,24 @@ def _find_budget(number: int) -> NotingBudget:
 
 
 class Replay(NamedTuple):
-    """A fit and its replay on a neighbour; under add-remove also one with the row gone."""
+    """A fit and its replay on a neighbour; under add-remove also one without the row."""
 
     name: str
-    one: Run  # under add-remove with a row of zeros in the place of that of `other`
+    one: Run  # under add-remove with a row of zeros instead of that of `other`
     other: Run
     gone: Run | None = None
-    zeros: Callable[[], Run] | None = None  # of another label
+    zeros: Callable[[], Run] | None = None  # with another label
     n_is_public: bool = False
 
     @property
     def errors(self) -> tuple[Exception | None, ...]:
-        """Return what ended the replays; of a public n the rows that are there decide nothing."""
+        """Return the errors of the replays; with a public n the missing row is ignored."""
         told = self.gone is not None and not self.n_is_public
         return (self.other.error, *((self.gone.error,) if told else ()))  # type: ignore[union-attr]
 
 
 class Case:
-    """What is checked, and the fits that several checks look at."""
+    """The estimator under check, and the fits that several checks use."""
 
     def __init__(self, estimator: Any, X: Any, y: Any, neighbours: Any, n_draws: int) -> None:
         if X is None:
@@ -92,21 +92,21 @@ class Case:
         self.budget = NotingBudget()
 
     def prepare(self, budget: NotingBudget | None = None, **settings: Any) -> Any:
-        """Return a clone with a budget of its own and some parameters, wherever it has them."""
+        """Return a clone with a separate budget and given parameters, nested ones included."""
         model = clone(self.estimator)
         for name, value in {**settings, "accountant": budget or NotingBudget()}.items():
             model.set_params(**dict.fromkeys(parameters_called(model, name), value))
         return model
 
     def fit(self, model: Any, *table: Any, **options: Any) -> Run:
-        """Fit under frozen noise, and listen."""
+        """Fit under frozen noise, and record output."""
         with listen() as said:
             run = fit_frozen(model, *table, **options)
         return run._replace(said=said)
 
     @cached_property
     def run(self) -> Run:
-        """The fit of the table, which has charged the case's own budget."""
+        """The fit of the table, charged to the budget of the case."""
         return self.fit(self.prepare(self.budget), self.X, self.y)
 
     @cached_property
@@ -119,11 +119,11 @@ class Case:
             removes = relation == "add-remove" and not self._neighbours
             settings: dict[str, Any] = {"adjacency": relation}
             settings |= {"fit_intercept": False} if removes else {}
-            # Of one table there is one fit. Others than its own relation it may refuse.
+            # One fit per table. The estimator may refuse the other adjacency.
             fits: dict[tuple[int, ...], Run] = {}
             optional = (ValueError,) if relation != own else ()
             for name, table, neighbour in [*self._pairs(removes), *self._pairs_of_units(removes)]:
-                refused = optional if len(table) == 2 else (Exception,)  # or take no ids
+                refused = optional if len(table) == 2 else (Exception,)  # or does not support ids
                 key = tuple(map(id, table))
                 one = fits.get(key) or self.fit(self.prepare(**settings), *table, expected=refused)
                 fits[key] = one
@@ -147,7 +147,7 @@ class Case:
 
     @cached_property
     def traces(self) -> list[ReleaseTrace]:
-        """Releases of fits with fresh noise, on two tables in turn."""
+        """Releases of fits with fresh noise, alternating between two tables."""
         traces: list[ReleaseTrace] = []
         while len(traces) < 2 or (self._fewest(traces) < self.n_draws and len(traces) < _MOST_FITS):
             model = self.prepare()
@@ -160,7 +160,7 @@ class Case:
         return min((noise.size for noise in noises(traces).values()), default=self.n_draws)
 
     def _pairs(self, removes: bool) -> Iterator[tuple[str, Any, Any]]:
-        """Yield tables that differ in one row; what is removed is the last, zeros in the first."""
+        """Yield tables that differ in one row; a removed row is last, and zeros in the first."""
         if self._neighbours:
             yield from ((f"pair {j}", *pair) for j, pair in enumerate(self._neighbours))
             return
@@ -184,13 +184,13 @@ class Case:
                 yield "a new label", base, (self.X, labels)
 
     def _says(self, public: re.Pattern[str], run: Run) -> bool:
-        """Tell whether a record of a fit says among its assumptions that something is public."""
+        """Return whether a record of a fit assumes that something is public."""
         said = (text for record in records(run.fitted) for text in record.assumptions)
         return any(public.search(text) for text in said)
 
     def _pairs_of_units(self, removes: bool) -> Iterator[tuple[str, Any, Any]]:
-        """Yield tables with ids that differ in all rows of an id, of which there may be more."""
-        # Where the number of ids is public, nothing stands for one that is gone.
+        """Yield tables with ids that differ in all rows, and their number, of one id."""
+        # If the number of ids is public, nothing represents a missing one.
         if self._neighbours or self.y is None or (removes and self._says(_N_IS_PUBLIC, self.run)):
             return
         ids, few = np.arange(len(self.X)) // 2, 5
@@ -204,7 +204,7 @@ class Case:
             yield name, base, (X, y, np.concatenate([np.zeros(few, dtype=int), ids[2:]]))
 
     def _other_label(self, place: int) -> Any:
-        """Return labels, one of them another that is there."""
+        """Return labels with one of them replaced by another existing label."""
         if self.y is None:
             return None
         labels = np.array(self.y)
@@ -218,7 +218,7 @@ class Case:
 
 
 def parameters_called(estimator: Any, name: str) -> list[str]:
-    """Return an estimator's own parameter of that name, or else those of its parts."""
+    """Return the estimator's parameter of that name, or else those of its parts."""
     if name in estimator.get_params(deep=False):
         return [name]
     return [key for key in estimator.get_params() if key.endswith(f"__{name}")]
@@ -233,10 +233,10 @@ def records(fitted: Any) -> list[PrivacySpent]:
 def noises(
     traces: list[ReleaseTrace], skip: Callable[[TracedRelease], Any] = lambda release: False
 ) -> dict[tuple[str, float], np.ndarray]:
-    """Return the noise of each kind of release over its scale; norm-exponential as if normal."""
+    """Return the noise of each kind of release over its scale, norm-exponential as normal."""
     found: dict[tuple[str, float], list[np.ndarray]] = {}
     for release in (release for trace in traces for release in trace.releases):
-        if release.norm in (1.0, 2.0) and not skip(release):  # others choose
+        if release.norm in (1.0, 2.0) and not skip(release):  # others select
             noise = (release.output - release.value) / release.sigma
             if release.exponential and release.norm == 2.0:
                 noise = as_normals(noise)
@@ -245,8 +245,8 @@ def noises(
 
 
 def as_normals(noise: np.ndarray) -> np.ndarray:
-    """Return what is standard normal if noise has a density ~ ``e^-|x|`` over all its numbers."""
+    """Return standard normals if the noise has density ~ ``e^-|x|`` over all its numbers."""
     length = np.linalg.norm(noise.ravel())
-    # What is longer with the same probability: of squares, the halves have a Gamma law.
+    # Match the tail probabilities: half of the squared length has a Gamma law.
     longer = gammaincc(noise.size, length)
     return noise * (np.sqrt(2.0 * gammainccinv(0.5 * noise.size, longer)) / length)

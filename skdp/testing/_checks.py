@@ -1,4 +1,4 @@
-"""The checks of `check_private_estimator`; each raises with what is wrong and what to do."""
+"""The checks of `check_private_estimator`; each raises with the fault and a remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from skdp.testing._case import Case, NotingBudget, Replay, noises, parameters_ca
 from skdp.testing.laws import check_noise
 from skdp.testing.replay import Run, compare_releases, differences
 
-# So many numbers of noise of a scale above 1 are the same twice with a probability below 1e-10.
+# This number of values with scale above 1 repeats with probability below 1e-10.
 _FEWEST_INTEGERS = 20
 # Digits that errors must not quote.
 _SECRET, _QUOTED = 86753.0625, "8[_,]?6[_,]?753"
@@ -38,24 +38,24 @@ def _insist(right: Any, what: str) -> None:
 
 
 def check_the_budget_is_charged_once_and_in_full(case: Case) -> None:
-    """One charge for each record, of its event or of one that costs no less."""
+    """One charge per record, for its event or one that costs at least as much."""
     spent, charges = records(case.run.fitted), case.budget.charges
-    _insist(spent, "fit leaves no privacy_spent_: set it to the PrivacySpent that was charged.")
+    _insist(spent, "fit leaves no privacy_spent_. Set it to the PrivacySpent that was charged.")
     _insist(
         len(charges) == len(spent),
-        f"The budget was charged {len(charges)} times for {len(spent)} private fits: call "
-        "charge_fit(self, spent), or accountant.reserve(...), once in each.",
+        f"The budget was charged {len(charges)} times for {len(spent)} private fits. Call "
+        "charge_fit(self, spent), or accountant.reserve(...), once per fit.",
     )
     for record, (event, details) in zip(spent, charges, strict=True):
         told, own = details.get("adjacency"), record.adjacency
-        _insist(told in (None, own), f"The charge is for {told}, the record for {own}.")
+        _insist(told in (None, own), f"The charge is for {told}, but the record is for {own}.")
         price = _price(record, record.event)
         enough = event == record.event or _price(record, event) >= price * (1.0 - 1e-9)
-        _insist(enough, "The charge costs less than privacy_spent_ says: charge the same event.")
+        _insist(enough, "The charge costs less than privacy_spent_ states. Charge the same event.")
         _insist(
             record.epsilon >= price.lower * (1.0 - 1e-9),
             f"privacy_spent_ claims epsilon={record.epsilon:.6g}, but at its delta its event costs "
-            f"{price.lower:.6g} or more: let an accountant compute the claim.",
+            f"at least {price.lower:.6g}. Compute the claim with a privacy accountant.",
         )
 
 
@@ -65,7 +65,7 @@ def _price(record: Any, event: Any) -> Any:
 
 
 def check_the_plan_is_what_the_fit_charges(case: Case) -> None:
-    """Ask before, by public numbers alone, what the fit has then charged."""
+    """Compare the plan, from public numbers only, with the charge of the fit."""
     fitted = case.run.fitted
     by_itself = hasattr(fitted, "privacy_spent_")
     steps = [case.prepare()] if by_itself else [step.estimator for step in walk(fitted)]
@@ -74,82 +74,86 @@ def check_the_plan_is_what_the_fit_charges(case: Case) -> None:
         name = type(step).__name__
         _insist(
             callable(getattr(step, "privacy_plan", None)),
-            f"{name} has no method privacy_plan, by which searches and forecasts know what its fit "
-            "will charge: give it privacy_plan(n_samples, n_features), which returns that "
-            "PrivacySpent.",
+            f"{name} has no method privacy_plan, which searches and forecasts need to predict its "
+            "charge. Add privacy_plan(n_samples, n_features), which returns the PrivacySpent.",
         )
         columns = case.X.shape[1] if by_itself else step.n_features_in_
         public = {"n_samples": len(case.X), "n_features": columns, "groups": False}
         labels = 2 if case.y is None else len(set(np.asarray(case.y).tolist()))
         asked, public = signature(step.privacy_plan).parameters, {"n_classes": labels, **public}
         more = [key for key, own in asked.items() if own.default is own.empty and key not in public]
-        _insist(not more, f"privacy_plan of {name} asks for {more}, which no search knows.")
+        _insist(not more, f"privacy_plan of {name} requires {more}, which searches do not provide.")
         try:
             plan = step.privacy_plan(**{name: public[name] for name in public if name in asked})
         except (TypeError, ValueError) as error:
-            raise SkipTest(f"{name} cannot plan by the shape of a table alone: {error}") from error
+            raise SkipTest(f"{name} cannot plan from the shape of a table only: {error}") from error
         one, other = ((each.epsilon, each.delta, each.adjacency) for each in (plan, spent))
         _insist(
             one[2] == other[2] and np.allclose(one[:2], other[:2], rtol=1e-9, atol=0.0),
-            f"privacy_plan of {name} says (epsilon, delta, adjacency) = {one}, the fit {other}: "
-            "let fit charge what privacy_plan returns.",
+            f"privacy_plan of {name} returns (epsilon, delta, adjacency) = {one}, but fit charges "
+            f"{other}. Charge the result of privacy_plan in fit.",
         )
         prices = [_price(spent, each.event) for each in (plan, spent)]
         _insist(
             plan.event == spent.event or np.allclose(prices[0], prices[1], rtol=1e-6),
-            f"privacy_plan of {name} names another event than the fit charges: {plan.event!r} in "
-            f"place of {spent.event!r}. Let fit charge what privacy_plan returns.",
+            f"privacy_plan of {name} names another event than the fit charges: {plan.event!r} "
+            f"instead of {spent.event!r}. Charge the result of privacy_plan in fit.",
         )
 
 
 def check_the_charge_comes_before_the_rows(case: Case) -> None:
-    """No release before it; rows that are exchanged while it is made are those that are used."""
+    """No release before the charge; rows exchanged during the charge are the ones used."""
     table = case.far_X.copy()
     budget = NotingBudget(then=lambda: np.copyto(table, case.X))
     found = case.fit(case.prepare(budget), table, case.y).trace.releases
     expected, before = case.run.trace.releases, budget.releases_before
     timely = before and before[0] == 0 and before[-1] <= max(len(found) - 1, 0)
-    _insist(timely, "A release was made before its charge: a refusal must come in time.")
+    _insist(
+        timely,
+        "A release was made before its charge. Charge first: a refusal must end the fit in time.",
+    )
     same = len(expected) == len(found) and all(
         np.allclose(one.value, other.value, rtol=1e-9, atol=1e-9 * one.sigma)
         for one, other in zip(expected, found, strict=True)
     )
     _insist(
-        same or is_container(case.estimator),  # which copies columns for its parts
-        "Rows were used or copied before the charge: put it right behind the checks of parameters "
-        "and shapes, and all work with rows behind it.",
+        same or is_container(case.estimator),  # a container copies columns for its parts
+        "Rows were used or copied before the charge. Charge right after the checks of parameters "
+        "and shapes, before all work with rows.",
     )
 
 
 def check_a_refused_charge_ends_the_fit(case: Case) -> None:
-    """Refuse the charge; nothing of the rows is left behind."""
+    """Refuse the charge; the estimator must keep nothing from the rows."""
     runs = []
     for X in (case.X, case.far_X):
         model = case.prepare(NotingBudget(refuses=True))
         run = case.fit(model, X, case.y, expected=(BudgetExceededError,))
-        _insist(run.error, "fit went on although the budget refused: let the refusal through.")
+        _insist(run.error, "fit went on although the budget refused. Do not catch the refusal.")
         runs.append(run)
     found = differences(runs[0]._replace(error=None), runs[1]._replace(error=None))
-    _insist(not found, f"A refused fit has told of the rows: {found[:3]}. Charge first.")
+    _insist(
+        not found, f"A refused fit reveals information about the rows: {found[:3]}. Charge first."
+    )
 
 
 def check_releases_move_by_no_more_than_they_declare(case: Case) -> None:
     """Replay on neighbours, release by release."""
     _insist(
         case.run.trace.releases,
-        "No release was seen: use skdp.mechanisms, or show yours by trace.note_release.",
+        "No release was seen. Use skdp.mechanisms, or report releases with trace.note_release.",
     )
     for replay in case.replays:
         try:
             for error in replay.errors:
                 if isinstance(error, RuntimeError):  # more releases than were recorded
                     raise AssertionError(str(error))
-            if not any(replay.errors):  # other errors are the matter of another check
+            if not any(replay.errors):  # another check covers other errors
                 _compare(replay)
         except AssertionError as error:
             raise AssertionError(
-                f"With {replay.name}: {error} Bound what one row adds, whatever it holds, and "
-                "declare that bound for this relation."
+                f"With {replay.name}: {error} Bound the contribution of one row, whatever its "
+                "values, and declare this bound for this adjacency."
             ) from None
 
 
@@ -168,15 +172,15 @@ def _compare(replay: Replay) -> None:
     for number, (null, full) in enumerate(zip(one, other, strict=True)):
         without = gone[number : number + 1]
         fault, same = _fault(null, full), _declared(null) == _declared(full)
-        # Zeros may stand for the row; or what is released is the same without it, or, where n
-        # decides what is declared, is so in units of that.
+        # Zeros may represent the row; or the release is the same without it, in units of the
+        # declared sensitivity if that depends on n.
         if fault is None or (same and _fault(full, *without) is None):
             continue
         if same and _fault(full, *(_rescaled(each, full) for each in without)) is None:
             continue
         zeros = zeros or replay.zeros().trace.releases  # type: ignore[misc]
         add = number < len(zeros) and not np.array_equal(null.value, zeros[number].value)
-        # Zeros that add something are one row out, and the row is one in: twice as far.
+        # Zeros that contribute are one row removed, one row added: twice as far.
         twice = [replace(each, sensitivity=2.0 * each.sensitivity) for each in (null, full)]
         if number == 0 or not (same and add) or _fault(*twice):
             raise fault
@@ -187,7 +191,7 @@ def _declared(release: TracedRelease) -> tuple[Any, ...]:
 
 
 def _rescaled(release: TracedRelease, other: TracedRelease) -> TracedRelease:
-    """Return what a release would be with the sensitivity of another, as of a sum over n."""
+    """Return a release rescaled to the sensitivity of another, for sums over n."""
     factor = other.sensitivity / release.sensitivity
     sigma = release.sigma * factor
     if np.isclose(sigma, other.sigma, rtol=1e-9, atol=0.0):
@@ -198,7 +202,7 @@ def _rescaled(release: TracedRelease, other: TracedRelease) -> TracedRelease:
 
 
 def _fault(one: TracedRelease, *others: TracedRelease) -> AssertionError | None:
-    """Return what is wrong with a release, as that of a neighbour."""
+    """Return the fault of a release as that of a neighbour."""
     try:
         compare_releases([one], others)
     except AssertionError as error:
@@ -207,12 +211,12 @@ def _fault(one: TracedRelease, *others: TracedRelease) -> AssertionError | None:
 
 
 def check_nothing_tells_neighbours_apart(case: Case) -> None:
-    """Walk over all that is reached from fits with the same releases, and over what they say."""
+    """Compare everything reachable from fits with equal releases, and their output."""
     again = case.fit(case.prepare(NotingBudget()), case.X, case.y)
     found = differences(vars(case.run.fitted), vars(again.fitted))
     _insist(
         not found,
-        "Two fits of one table differ under frozen noise: draw all random numbers from "
+        "Two fits of one table differ under frozen noise. Draw all random numbers from "
         f"skdp.mechanisms.resolve_random_state(self.random_state). See {found[:3]}.",
     )
     for replay in case.replays:
@@ -222,23 +226,23 @@ def check_nothing_tells_neighbours_apart(case: Case) -> None:
         for error in filter(None, replay.errors):
             raise AssertionError(
                 f"With {name}, fit raised {type(error).__name__}: no value of a row may decide an "
-                "error. Clip rows, and refuse nothing but non-finite values."
+                "error. Clip rows, and refuse only non-finite values."
             )
         found = differences(one.fitted, other.fitted)
         _insist(
             not found,
-            f"With {name}, the fitted object tells the tables apart: {found[:3]}. Keep only what "
-            "comes from releases, parameters and shapes.",
+            f"With {name}, the fitted object distinguishes the tables: {found[:3]}. Store only "
+            "values from releases, parameters and shapes.",
         )
         _insist(
             one.said == other.said,
-            f"With {name}, fit says other things: {one.said}, {other.said}. Warn, log and print "
-            "by public numbers alone.",
+            f"With {name}, fit prints, logs or warns differently: {one.said}, {other.said}. Let "
+            "output depend only on public numbers.",
         )
 
 
 def check_noise_is_fresh_and_as_declared(case: Case) -> None:
-    """Test the law of the noise of each mechanism, and its price against the charge."""
+    """Test the law of each mechanism's noise, and its privacy cost against the charge."""
     _insist_on_fresh(case, case.traces, "twice in fits without a seed")
     for (label, norm), noise in noises(case.traces).items():
         law = stats.norm() if norm == 2.0 else stats.laplace()
@@ -247,14 +251,14 @@ def check_noise_is_fresh_and_as_declared(case: Case) -> None:
         except AssertionError as error:
             root = math.sqrt(np.mean(noise**2) / law.var())
             raise AssertionError(
-                f"The noise of {label!r} is about {root:.3g} times what is declared, or of another "
-                f"law. {error} Declare the scale that is drawn, and draw it by skdp.mechanisms."
+                f"The noise of {label!r} is about {root:.3g} times the declared scale, or has "
+                f"another law. {error} Declare the scale used, and draw it with skdp.mechanisms."
             ) from None
     _insist_on_paid_noise(case)
 
 
 def _insist_on_paid_noise(case: Case) -> None:
-    """Hold the declared noise against the charge, where that is for Gaussian and Laplace noise."""
+    """Compare the declared noise with the charge, for Gaussian and Laplace noise."""
     leaves: list[tuple[Any, int]] = []
     for record in records(case.run.fitted):
         leaves += leaf_counts(record.event).items()
@@ -267,23 +271,23 @@ def _insist_on_paid_noise(case: Case) -> None:
         made = sum((each.sensitivity / each.sigma) ** power for each in releases)
         _insist(
             made <= charged * (1.0 + 1e-9),
-            f"By their declared noise the releases cost {made ** (1 / power):.6g}, the charge as "
-            f"{kind.__name__} is {charged ** (1 / power):.6g}: draw more noise, or charge for it.",
+            f"With their declared noise the releases cost {made ** (1 / power):.6g}, the charge as "
+            f"{kind.__name__} is {charged ** (1 / power):.6g}. Draw more noise, or charge more.",
         )
 
 
 def _step_of_noise(case: Case) -> float:
-    """Return the grid of discrete noise, at most, in units of its scale; else 0."""
+    """Return the largest grid of discrete noise, in units of its scale; else 0."""
     discrete = (r.arithmetic == DISCRETE_NOISE for r in records(case.run.fitted))
     return LARGEST_STEP if any(discrete) else 0.0
 
 
 def _insist_on_fresh(case: Case, traces: list[ReleaseTrace], when: str) -> None:
     why = (
-        f"had the same noise {when}: a difference would cancel it. Take a new stream for every "
-        "use, by resolve_random_state(self.random_state, context) and spawn(label)."
+        f"had the same noise {when}: a difference would cancel it. Use a new stream every time, "
+        "with resolve_random_state(self.random_state, context) and spawn(label)."
     )
-    # Small integers are equal by chance, but hardly all those of two fits.
+    # Small integers are equal by chance, but not all those of two fits.
     wholes = [
         np.concatenate([[], *(_noise(each) for each in trace.releases if _of_integers(each))])
         for trace in traces
@@ -293,13 +297,13 @@ def _insist_on_fresh(case: Case, traces: list[ReleaseTrace], when: str) -> None:
     step = _step_of_noise(case)
     found = noises(traces, _of_integers)
     labels: dict[Any, Any] = dict(found)
-    if not step:  # of all labels together: two releases of a fit may have had one stream
+    if not step:  # for all labels together: two releases of a fit may share one stream
         for norm in {norm for _, norm in found}:
             parts = [noise for (_, own), noise in found.items() if own == norm]
             labels["a release", norm] = np.concatenate(parts)
     for (label, _), noise in labels.items():
-        # Densities of absolute values are at most 1, so that two of n numbers come closer than this
-        # with a probability of at most 1e-8. On a grid so many are equal by chance, or fewer.
+        # Densities of absolute values are at most 1: two of n numbers are closer than this with
+        # probability at most 1e-8. On a grid, at most this number are equal by chance.
         gaps = np.diff(np.sort(np.abs(noise)))
         ties = stats.poisson.isf(1e-9, step * noise.size**2) if step else 0.0
         _insist(np.count_nonzero(gaps <= 1e-8 / noise.size**2) <= ties, f"{label!r} {why}")
@@ -315,41 +319,43 @@ def _of_integers(release: TracedRelease) -> bool:
 
 
 def check_seeds_are_reported_and_bound_to_the_table(case: Case) -> None:
-    """Fit with a seed, which repeats its own fit and shares no noise with others."""
+    """Fit with a seed, which must repeat its fit and share no noise with others."""
     if not parameters_called(case.estimator, "random_state"):
-        raise SkipTest("There is no parameter random_state.")
+        raise SkipTest("The estimator has no parameter random_state.")
     runs: list[Run] = []
     for X in (case.X, case.X, case.far_X):
         budget = NotingBudget()
-        # Another seed of the check itself: only that of the estimator repeats.
+        # The check's seed differs: only the estimator's seed repeats.
         runs.append(case.fit(case.prepare(budget, random_state=3), X, case.y, seed=len(runs)))
         told = [record.seeded for record in records(runs[-1].fitted)]
         told += [details.get("seeded", False) for _, details in budget.charges]
-        _insist(told and all(told), "A seed is not reported: set seeded= in record and charge.")
+        _insist(told and all(told), "A seed is not reported. Set seeded= in record and charge.")
     outputs = [[release.output for release in run.trace.releases] for run in runs]
     _insist(
         not differences(outputs[0], outputs[1]),
-        "A seed does not repeat its fit: draw from it alone.",
+        "A seed does not repeat its fit. Draw all randomness from it.",
     )
     _insist_on_fresh(case, [run.trace for run in runs[1:]], "on two tables, with one seed")
     unseeded = records(case.run.fitted)
-    _insist(not any(r.seeded for r in unseeded), "A fit without a seed says that it had one.")
+    _insist(not any(r.seeded for r in unseeded), "A fit without a seed reports a seed.")
 
 
 def check_clones_and_pickles_keep_the_budget(case: Case) -> None:
-    """Parameters, the budget itself and the record survive."""
+    """Clones and pickles must keep parameters, budget and record."""
     names = parameters_called(case.estimator, "accountant")
-    _insist(names, "There is no parameter accountant: without it no budget can be charged.")
+    _insist(names, "The estimator has no parameter accountant, which is needed to charge a budget.")
     budget = NotingBudget()
     model = case.prepare(budget)
     for way, name in ((clone, "cloned"), (_pickled, "pickled")):
         copy = way(model)
         lost = [key for key in names if copy.get_params()[key] is not budget]
-        _insist(not lost, f"What is {name} has lost its budget ({lost}): keep parameters as given.")
+        _insist(
+            not lost, f"A {name} estimator loses its budget ({lost}). Store parameters as given."
+        )
         found = differences(model.get_params(deep=False), copy.get_params(deep=False))
-        _insist(not found, f"What is {name} differs in {found[:3]}: keep parameters as given.")
+        _insist(not found, f"A {name} estimator differs in {found[:3]}. Store parameters as given.")
         case.fit(copy, case.X, case.y)
-        _insist(budget.charges, f"What is {name} does not charge its budget when it is fitted.")
+        _insist(budget.charges, f"A {name} estimator does not charge its budget when it is fitted.")
         budget.charges.clear()
     kept = records(_pickled(case.run.fitted))
     _insist(kept == records(case.run.fitted), "A pickle of the fitted object loses privacy_spent_.")
@@ -359,11 +365,11 @@ def _pickled(model: Any) -> Any:
     try:
         return pickle.loads(pickle.dumps(model))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise SkipTest(f"It cannot be pickled: {error}") from error
+        raise SkipTest(f"The estimator cannot be pickled: {error}") from error
 
 
 def check_errors_quote_no_value(case: Case) -> None:
-    """Provoke errors with numbers and labels that are known, and look for them."""
+    """Provoke errors with known numbers and labels, which messages must not quote."""
     X, n = np.full(np.shape(case.X), _SECRET), len(case.X)
     gap, endless = X.copy(), X.copy()
     gap[1:2, 0], endless[1:2, 0] = np.nan, np.inf
@@ -372,20 +378,20 @@ def check_errors_quote_no_value(case: Case) -> None:
     if case.y is not None:
         labels = np.full(n, int(_SECRET))
         tables += [(X, each) for each in (labels, labels[:-1], X, X[:, 0], labels.astype(str))]
-    # What is made of other estimators leaves some checks to them.
+    # Containers leave some checks to their parts.
     composed = any(hasattr(value, "fit") for value in case.estimator.get_params().values())
     for table in tables:
         budget = NotingBudget()
         error: Any = case.fit(case.prepare(budget), *table, expected=(Exception,)).error
         _insist(
             error is None or not budget.charges or composed,
-            f"{type(error).__name__} came after the charge: check parameters and shapes first.",
+            f"{type(error).__name__} came after the charge. Check parameters and shapes first.",
         )
         while error is not None:
             _insist(
                 not re.search(_QUOTED, str(error)),
-                "An error quotes a value of the table: say what is wrong without it, and end "
-                "chains of exceptions that do.",
+                "An error quotes a value of the table. Describe the fault without it, and end "
+                "chains of exceptions that quote it.",
             )
             error = error.__cause__ or error.__context__
 

@@ -1,8 +1,8 @@
-"""Statistical tests of noise and of samplers that bound their false alarms at every sample size.
+"""Statistical tests of noise and samplers, with bounded false alarms at every sample size.
 
-Nothing here is asymptotic: draws become independent standard normals by the distribution function
-of the law, whose sums, squares and products have exact laws; the Dvoretzky-Kiefer-Wolfowitz bound
-with Massart's constant holds for any number of draws; counts of rows and pairs are binomial.
+The tests are exact. The law's distribution function turns draws into independent standard normals;
+their sums, squares and products have exact laws. The Dvoretzky-Kiefer-Wolfowitz bound with
+Massart's constant is valid for any number of draws; counts of rows and pairs are binomial.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-# Draws expected in the part of each tail that is counted by itself, and that part's largest share.
+# Expected draws in each separately counted tail, and the largest share of this tail.
 _IN_TAIL, _TAIL = 50, 0.05
 
 
@@ -26,20 +26,20 @@ def check_noise(
     Parameters
     ----------
     draw : callable or array-like of shape (n,) or (n, d)
-        The draws, or a function that returns as many as it is asked for. Columns, and draws of one
-        column, are to be independent.
+        Draws, or a function of their number that returns them. Columns, and draws of one column,
+        must be independent.
     law : frozen distribution of scipy.stats
-        What each number should follow; or an object with ``cdf``, ``sf`` and, of integers, ``pmf``.
+        Law of each number, or an object with ``cdf``, ``sf`` and, for integers, ``pmf``.
     n_draws : int, default=10_000
-        How many draws to ask a function for.
+        Number of draws requested from a function.
     false_alarm : float, default=1e-9
-        Bound on the probability to reject noise that is right.
+        Upper bound on the probability of rejecting correct noise.
 
     Returns
     -------
     dict
         The p-value of each test: ``"location"``, ``"scale"``, ``"shape"``, ``"tails"`` and
-        ``"dependence"`` (of neighbouring draws, of the two halves, of columns).
+        ``"dependence"`` (between neighbouring draws, the two halves, columns).
 
     Raises
     ------
@@ -48,11 +48,15 @@ def check_noise(
 
     Notes
     -----
-    All but once in a million, at the default false alarm, a deviation that is off by a relative `r`
-    of at most 0.2 is found with ``75 / r**2`` numbers, half or twice the deviation with 150; a
-    shift by `r` deviations, or a correlation `r` of one of the pairings, with ``130 / r**2``; a
-    distribution function at a distance `r` with ``35 / r**2``. Of integers, p-values vary from call
-    to call: each is spread at random over its step of the distribution function.
+    With the default `false_alarm`, these faults are missed at most once in a million times:
+
+    - a standard deviation with relative error `r` of at most 0.2, from ``75 / r**2`` numbers;
+    - half or twice the standard deviation, from 150;
+    - a shift by `r` standard deviations, or a correlation `r` of a pairing, from ``130 / r**2``;
+    - a distribution function at distance `r`, from ``35 / r**2``.
+
+    For integers, p-values vary between calls, since each integer is placed at random on its step
+    of the distribution function.
 
     References
     ----------
@@ -84,44 +88,44 @@ def check_sampler(
     n_lots: int = 20_000,
     false_alarm: float = 1e-9,
 ) -> dict[str, float]:
-    """Check that a sampler draws the lots that are accounted for.
+    """Check that a sampler draws batches of a given law.
 
     Parameters
     ----------
     draw : callable
-        Returns, for a number of lots, the row numbers in all of them and the offsets at which lots
-        begin and end, as ``PoissonSampler.draw`` does.
+        Function of a number of batches, like ``PoissonSampler.draw``. It returns the row numbers in
+        all batches, and the offsets at which batches begin and end.
     n_rows : int
-        Number of rows; some dozens are enough. Memory and time grow with its square.
+        Number of rows; several dozen are enough. Memory and time grow with its square.
     sample_rate : float, optional
-        Poisson: each row is in each lot with this probability, independently.
+        Poisson: each batch includes each row independently with this probability.
     batch_size : int, optional
-        Lots are independent uniform subsets of this size, without replacement.
+        Batches are independent uniform subsets of this size, without replacement.
     allocation : (int, int), optional
-        ``(k, t)``: each row is in k of each t consecutive lots, uniformly and independently of
-        other rows. Give one of the three.
+        ``(k, t)``: each row is in k of each t consecutive batches, uniformly and independently of
+        other rows. Give exactly one of the three.
     n_lots : int, default=20_000
-        How many lots to draw, a multiple of t.
+        Number of batches to draw, a multiple of t.
     false_alarm : float, default=1e-9
-        Bound on the probability to reject a right sampler.
+        Upper bound on the probability of rejecting a correct sampler.
 
     Returns
     -------
     dict
-        The p-value of each test: how often rows and pairs of rows come, in the same, in
-        neighbouring and in far lots; and, for Poisson, what :func:`check_noise` says of the sizes.
+        The p-value of each test: frequencies of rows and of pairs of rows, in the same, in
+        neighbouring and in distant batches. For Poisson, also :func:`check_noise` of the sizes.
 
     Raises
     ------
     AssertionError
-        If a row comes twice, a size is not as stated, or one of the tests rejects.
+        If a batch has a row twice, a size is wrong, or one of the tests rejects.
     ValueError
         If not exactly one law is given.
 
     Notes
     -----
-    A rate that is off by a relative `r` is found, but for one case in a million, with about
-    ``130 / r**2`` rows in all lots together at the default false alarm.
+    With the default `false_alarm`, a relative error `r` of a rate is missed at most once in a
+    million times. This requires about ``130 / r**2`` rows in all batches together.
 
     Examples
     --------
@@ -131,7 +135,7 @@ def check_sampler(
     >>> p_values = check_sampler(sampler.draw, 20, sample_rate=0.1)
     """
     if sum(part is not None for part in (sample_rate, batch_size, allocation)) != 1:
-        raise ValueError("Give one of sample_rate, batch_size and allocation.")
+        raise ValueError("Exactly one of sample_rate, batch_size and allocation must be given.")
     lots = _inclusions(*draw(n_lots), n_rows)
     found = {}
     if sample_rate is not None:
@@ -141,7 +145,7 @@ def check_sampler(
         found = {f"{name} of lot sizes": p_value for name, p_value in sizes.items()}
     else:
         size, among = allocation or (batch_size or 0, n_rows)
-        if allocation:  # each row draws a subset of the lots
+        if allocation:  # each row has a random subset of the batches
             lots = lots.reshape(-1, among, n_rows).transpose(0, 2, 1).reshape(-1, among)
         if not np.all(lots.sum(axis=1) == size):
             raise AssertionError(f"Not every choice is of {size} out of {among}.")
@@ -156,12 +160,12 @@ def check_sampler(
         ("far lots", lots[:half].T @ lots[half : 2 * half], half, share**2),
     ):
         found[name] = _two_sided(count, stats.binom, trials, chance)
-    _decide("The lots are not those of the stated sampler", found, false_alarm)
+    _decide("The batches are not those of the stated sampler", found, false_alarm)
     return found
 
 
 def _as_normals(values: np.ndarray, law: Any) -> np.ndarray:
-    """Return what is standard normal if the values follow the law, exactly in both tails."""
+    """Return standard normals if the values follow the law, exact in both tails."""
     below, above, possible = law.cdf(values), law.sf(values), np.isfinite(values)
     if hasattr(law, "pmf"):  # anywhere on the step of the distribution function
         mass = law.pmf(values)
@@ -169,18 +173,20 @@ def _as_normals(values: np.ndarray, law: Any) -> np.ndarray:
         below, above, possible = below - part, above + part, possible & (mass > 0.0)
     normals = np.where(below < 0.5, ndtri(below), -ndtri(above))
     if not np.all(possible & np.isfinite(normals)):
-        raise AssertionError("The draws do not follow the law: there are values it cannot take.")
+        raise AssertionError(
+            "The draws do not follow the law: they include values that it cannot take."
+        )
     return normals
 
 
 def _test_normals(normals: np.ndarray) -> dict[str, float]:
-    """Return p-values of independent standard normals, each at most uniform below."""
+    """Return p-values for independent standard normals, none smaller than a uniform one."""
     flat = np.sort(normals, axis=None)
     n, half = flat.size, len(normals) // 2
     tail = min(_TAIL, _IN_TAIL / n)
     beyond = np.array([np.sum(flat < ndtri(tail)), np.sum(flat > -ndtri(tail))])
     gap = stats.ks_1samp(flat, ndtr, method="asymp").statistic
-    # Of independent normals a and b, a + b and a - b are independent and of one variance.
+    # For independent normals a and b, a + b and a - b are independent with equal variance.
     gram, columns = normals.T @ normals, np.triu_indices(normals.shape[1], 1)
     squares = np.add.outer(np.diag(gram), np.diag(gram))[columns]
     sums, differences = squares + 2.0 * gram[columns], squares - 2.0 * gram[columns]
@@ -205,7 +211,7 @@ def _test_normals(normals: np.ndarray) -> dict[str, float]:
 
 
 def _two_sided(found: Any, law: Any, *parameters: Any) -> float:
-    """Return the two-sided p-value of the least likely one of some numbers of one law."""
+    """Return the two-sided p-value of the least likely of several numbers with one law."""
     found = np.atleast_1d(found)
     least = found - 1 if hasattr(law, "pmf") else found
     tails = np.minimum(law.cdf(found, *parameters), law.sf(least, *parameters))
@@ -213,11 +219,11 @@ def _two_sided(found: Any, law: Any, *parameters: Any) -> float:
 
 
 def _inclusions(indices: Any, offsets: Any, n_rows: int) -> np.ndarray:
-    """Return which rows are in which lots, as zeros and ones."""
+    """Return the matrix of rows in batches, as zeros and ones."""
     lots = np.zeros((len(offsets) - 1, n_rows))
     np.add.at(lots, (np.repeat(np.arange(len(lots)), np.diff(offsets)), np.asarray(indices)), 1.0)
     if lots.max(initial=0.0) > 1.0:
-        raise AssertionError("A row comes twice in a lot.")
+        raise AssertionError("A batch includes a row twice.")
     return lots
 
 

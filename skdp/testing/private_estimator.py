@@ -1,4 +1,4 @@
-"""`check_private_estimator`: what a private estimator must pass, whoever wrote it."""
+"""`check_private_estimator`: checks for private estimators of any author."""
 
 from __future__ import annotations
 
@@ -20,54 +20,60 @@ def check_private_estimator(
     n_draws: int = 200,
     on_fail: OnFail | None = "raise",
 ) -> list[dict[str, Any]]:
-    """Check that an estimator keeps the rules that its guarantee rests on.
+    """Check that an estimator follows the rules of a private estimator.
 
     Parameters
     ----------
     estimator : private classifier, transformer, pipeline or search
-        Only clones of it are fitted, which charge budgets of the check alone. Mechanisms are those
-        of `skdp.mechanisms`, or show what they do by ``skdp.mechanisms.trace.note_release``; parts
-        that draw private noise have ``random_state=None``.
+        Estimator to check. Only clones are fitted, which charge only budgets of the check. It must
+        use mechanisms of `skdp.mechanisms`, or report releases with
+        ``skdp.mechanisms.trace.note_release``. Parts with private noise must have
+        ``random_state=None``.
     X : ndarray of shape (n_samples, n_features), optional
-        Rows; by default 60 synthetic ones of norm at most 1, with 4 columns.
+        Rows; by default 60 synthetic rows of norm at most 1, with 4 columns.
     y : array-like of shape (n_samples,), optional
-        Labels; by default, if X is not given, synthetic zeros and ones.
+        Labels; without X, synthetic zeros and ones by default.
     neighbours : list of pairs ((X, y), (X2, y2)), optional
-        Neighbouring tables in the relation of the estimator, in place of those made here: one row
-        random, extreme, null, a duplicate, of another label or of a new one, or all rows of an id.
-        Under add-remove the last row is gone.
+        Neighbouring tables under the estimator's adjacency. By default they differ in one row
+        (random, extreme, null, a duplicate, with another or a new label), or in all rows of an id.
+        Under add-remove the last row is missing.
     n_draws : int, default=200
-        Numbers drawn by each mechanism, whose law is tested: these find half or twice the noise;
-        see :func:`check_noise`. At most 60 fits are made for it.
+        Numbers drawn per mechanism to test its law. The default detects half or twice the noise;
+        see :func:`check_noise`. This uses at most 60 fits.
     on_fail : {"raise", None}, default="raise"
-        Whether the first check that fails ends all; else look at what is returned.
+        Whether the first failing check raises. None returns all results.
 
     Returns
     -------
     list of dict
-        ``check_name``, ``status`` ("passed", "failed" or "skipped") and ``exception`` of each.
+        ``check_name``, ``status`` ("passed", "failed" or "skipped") and ``exception`` per check.
 
     Raises
     ------
     AssertionError
-        If a check fails, with what is wrong and what to do.
+        If a check fails, with the fault and a remedy.
 
     Notes
     -----
-    The checks: the budget is charged once, in full, before rows are used or copied, and its refusal
-    ends the fit; the method ``privacy_plan`` names that charge from the shape alone; replays on
-    neighbours, in both relations if there is a parameter ``adjacency``,
-    move no release by more than it declares; noise is of the declared law, never used twice, and
-    the releases cost no more than is charged (for Gaussian and Laplace noise without sampling);
-    under frozen noise nothing that is reached from the fitted object and nothing that is said aloud
-    tells neighbours apart; seeds are reported; clones and pickles keep parameters, budget and
-    record; errors quote no value. The number of rows is private under add-remove, unless an
-    assumption of the record names "the number of rows" (or units); then zeros may stand for the
-    row, without an intercept, and sums may be over n. Labels that occur are private, unless an
-    assumption names the "label set". A right estimator fails by chance with a probability below
-    1e-6; of discrete noise a few numbers may be used twice unseen. To pass proves no guarantee:
-    neighbours are samples, and what is not shown to the trace cannot be judged. Check the steps of
-    a container as well.
+    The checks are:
+
+    - The budget is charged once, in full, before rows are used or copied. A refusal ends the fit.
+    - The method ``privacy_plan`` returns this charge from the shape of a table.
+    - Replays on neighbours change no release by more than its declared sensitivity, under both
+      adjacency relations if there is a parameter ``adjacency``.
+    - Noise has the declared law and is never used twice. Releases cost at most the charge (for
+      Gaussian and Laplace noise without sampling).
+    - Under frozen noise, neither the fitted object nor its output distinguishes neighbours.
+    - Seeds are reported; clones and pickles keep parameters, budget and record.
+    - Errors quote no value.
+
+    Under add-remove the number of rows is private, unless an assumption of the record names "the
+    number of rows" (or units). Zeros may then represent the row, without an intercept, and sums may
+    be over n. Labels are private, unless an assumption names the "label set".
+
+    A correct estimator fails by chance with a probability below 1e-6. For discrete noise, reuse of
+    a few numbers may remain undetected. Passing proves no guarantee: neighbours are samples, and
+    releases outside the trace are not checked. Check the steps of a container too.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Fits under frozen noise, replayed on neighbours, compared in all that can be reached."""
+"""Fits under frozen noise, replayed on neighbours and compared."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _one_at_a_time = threading.RLock()
 
 
 class FrozenStream(RandomStream):
-    """A seeded stream that forgets the table and the parameters it is used with.
+    """A seeded stream that ignores the table and the parameters it is used with.
 
-    Build one with ``FrozenStream.from_seed(seed)``. Fits that are given one each have the same
-    noise whatever they are fitted on, which is good for comparing them in tests, and never for a
-    release.
+    Create one with ``FrozenStream.from_seed(seed)``. Fits with equal streams have equal noise for
+    any table. Use it only to compare fits in tests, never for a release.
 
     Examples
     --------
@@ -53,7 +52,7 @@ class FrozenStream(RandomStream):
 
 
 class Run(NamedTuple):
-    """A fit: what it left behind, what it released, the error that ended it, and what it said."""
+    """A fit: the fitted object, its releases, its error and its output."""
 
     fitted: Any
     trace: ReleaseTrace
@@ -68,7 +67,7 @@ def fit_frozen(
     replayed: ReleaseTrace | None = None,
     expected: tuple[type[Exception], ...] = (),
 ) -> Run:
-    """Fit an object to rows, targets and ids; what it draws without a seed follows from `seed`."""
+    """Fit an object to rows, targets and ids, with unseeded randomness from `seed`."""
     error = None
     with _freeze(seed), record_releases(replayed) as trace:
         try:
@@ -79,7 +78,7 @@ def fit_frozen(
 
 
 def fit_both(template: Any, one: Any, other: Any) -> list[Any]:
-    """Fit clones on two tables; both draw the same randomness and make the same releases."""
+    """Fit clones on two tables, with the same randomness and the same releases."""
     fitted, replayed = [], None
     for table in (one, other):
         with _seeded_generator():
@@ -92,7 +91,7 @@ def fit_both(template: Any, one: Any, other: Any) -> list[Any]:
 
 @contextmanager
 def _seeded_generator() -> Iterator[None]:
-    """Lend numpy's and scikit-learn's generator, of which frozen distributions keep copies."""
+    """Seed numpy's global generator, which frozen distributions copy, and restore it."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(0)  # noqa: NPY002
     try:
@@ -103,7 +102,7 @@ def _seeded_generator() -> Iterator[None]:
 
 @contextmanager
 def _freeze(seed: int) -> Iterator[None]:
-    """Fix the keys that take the place of entropy, in this thread's recorded fits and no others."""
+    """Replace entropy by fixed keys in this thread's recorded fits only."""
     fresh, numbers = RandomStream.from_entropy, itertools.count()
     own_entropy = RandomStream._own_entropy
 
@@ -127,7 +126,7 @@ def _freeze(seed: int) -> Iterator[None]:
 
 @contextmanager
 def listen() -> Iterator[list[tuple[str, ...]]]:
-    """Keep warnings, log records and printed lines to oneself."""
+    """Capture warnings, log records and printed lines."""
     said: list[tuple[str, ...]] = []
     printed, complained = StringIO(), StringIO()
 
@@ -143,7 +142,7 @@ def listen() -> Iterator[list[tuple[str, ...]]]:
         mock.patch.object(logging.Logger, "handle", handle),
     ):
         warnings.simplefilter("always")
-        root.setLevel(1)  # nothing is filtered where no level is set
+        root.setLevel(1)  # no filter without a level
         try:
             yield said
         finally:
@@ -154,15 +153,15 @@ def listen() -> Iterator[list[tuple[str, ...]]]:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """How far the un-noised values of two neighbouring data sets are apart.
+    """Distances between the exact values (before noise) of two neighbouring data sets.
 
     Parameters
     ----------
     distances : ndarray of shape (n_releases,)
-        Distance of the values of each release, in the norm of its mechanism: Euclidean for
-        Gaussian noise.
+        Distance of the values of each release, in the norm of its mechanism (Euclidean for
+        Gaussian noise).
     sensitivities : ndarray of shape (n_releases,)
-        The declared sensitivities.
+        Declared sensitivities.
 
     Examples
     --------
@@ -177,7 +176,7 @@ class ReplayReport:
 
     @property
     def largest_ratio(self) -> float:
-        """Largest distance over its declared sensitivity; at most 1 for a sound estimator."""
+        """Largest distance over its declared sensitivity; at most 1 for a correct estimator."""
         return float(np.max(self.distances / self.sensitivities))
 
 
@@ -191,26 +190,26 @@ def replay_on_neighbour(
     seed: int = 0,
     rounding: float = 1e-9,
 ) -> ReplayReport:
-    """Run a fit, replay it on neighbouring data, and compare what went into each release.
+    """Run a fit, replay it on neighbouring data, and compare the exact value of each release.
 
-    Both runs draw the same lots, and the second one's mechanisms return what they returned in
-    the first, so that the runs see the same iterates. Then every un-noised value may move by at
-    most the declared sensitivity, and the sequence of releases must be the same.
+    Both runs draw the same batches. The mechanisms of the second run return the outputs of the
+    first, which gives equal iterates. Every exact value (before noise) may then change by at most
+    the declared sensitivity, and the sequence of releases must be the same.
 
     Parameters
     ----------
     estimator : private estimator
-        Cloned, not changed. Give it ``classes=``, so that both runs know the same labels.
+        Estimator, cloned and not changed. Set ``classes=``, to give both runs the same labels.
     X, y : array-like
-        A data set.
+        Data set.
     X_neighbour, y_neighbour : array-like
-        A neighbour. Under add-remove it lacks a row, or has one more, if nothing that is declared
-        rests on the number of rows. Where that is public a row of zeros stands for a row that is
-        gone, with ``fit_intercept=False``: it contributes nothing.
+        Neighbouring data set. Under add-remove it lacks a row, or has one more, if no declared
+        value depends on the number of rows. If this number is public, a row of zeros, which
+        contributes nothing with ``fit_intercept=False``, represents a missing row.
     seed : int, default=0
         Seed of the shared randomness.
     rounding : float, default=1e-9
-        Relative excess over the sensitivity that is put down to rounding.
+        Relative excess over the sensitivity that is attributed to rounding.
 
     Raises
     ------
@@ -238,7 +237,7 @@ def replay_on_neighbour(
 def _fit(estimator: Any, X: Any, y: Any, seed: int, replayed: ReleaseTrace | None) -> ReleaseTrace:
     model = clone(estimator)
     if "random_state" in model.get_params(deep=False):
-        # Unlike frozen entropy this is the same in every process.
+        # Unlike frozen entropy, this is the same in every process.
         model.set_params(random_state=FrozenStream.from_seed(seed))
     return fit_frozen(model, X, y, seed=seed, replayed=replayed).trace
 
@@ -246,11 +245,11 @@ def _fit(estimator: Any, X: Any, y: Any, seed: int, replayed: ReleaseTrace | Non
 def compare_releases(
     recorded: Sequence[TracedRelease], replayed: Sequence[TracedRelease], rounding: float = 1e-9
 ) -> ReplayReport:
-    """Compare what went into each release of a fit and of its replay on a neighbour."""
+    """Compare the exact values of each release of a fit and of its replay on a neighbour."""
     if len(recorded) != len(replayed):
         raise AssertionError(
-            f"{len(recorded)} releases on one data set, {len(replayed)} on the other: the control "
-            "flow depends on private rows."
+            f"{len(recorded)} releases on one data set, but {len(replayed)} on the other: the "
+            "control flow depends on private rows."
         )
     distances, sensitivities = [], []
     for number, (one, other) in enumerate(zip(recorded, replayed, strict=True)):
@@ -261,10 +260,10 @@ def compare_releases(
         if declared != again:
             raise AssertionError(
                 f"Release {number} is declared differently on the neighbour: {declared}, {again}. "
-                "Label, shape, type, sensitivity and scale may depend on public numbers alone."
+                "Label, shape, type, sensitivity and scale may depend only on public numbers."
             )
         distance = float(np.linalg.norm((one.value - other.value).ravel(), one.norm))
-        # Written so that a distance that is no number fails too.
+        # A distance of NaN fails too.
         if not distance <= one.sensitivity * (1.0 + rounding):
             raise AssertionError(
                 f"Release {number} ({one.label}) moved by {distance:.6g}, more than its declared "
@@ -282,13 +281,13 @@ Seen = dict[tuple[int, int], tuple[Any, Any]]
 
 
 def differences(one: Any, other: Any, path: str = "", seen: Seen | None = None) -> list[str]:
-    """Name everything reachable that is not the same in both."""
+    """Return the paths of all reachable differences."""
     seen = {} if seen is None else seen
     if one is other or (id(one), id(other)) in seen or isinstance(one, _UNCOMPARED):
         return []
     if type(one) is not type(other):
         return [f"{path}: {type(one).__name__}, {type(other).__name__}"]
-    # What was compared must live on, or its id could be given to something else.
+    # Compared objects must stay alive, or their ids could be reused.
     seen[id(one), id(other)] = one, other
     if isinstance(one, _BY_IDENTITY):
         return [f"{path}: {one}, {other}"]
@@ -329,7 +328,7 @@ def _of_arrays(one: np.ndarray, other: np.ndarray, path: str, seen: Seen) -> lis
 
 
 def _state(value: Any) -> Any:
-    """Return what an object holds, or None if it is a plain value."""
+    """Return the contents of an object, or None for a plain value."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         return None
     if isinstance(value, np.random.RandomState):

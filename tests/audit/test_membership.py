@@ -273,7 +273,7 @@ def test_result_as_text_json_and_html():
     assert "claim allows" in repr(result) and "of means" in result._repr_html_()
     plain = infer(LinearSVC().fit(*PARTS[:2]))
     assert json.loads(plain.to_json())["claim"] is None and "claim allows" not in repr(plain)
-    assert "nothing is claimed" in plain._repr_html_()
+    assert "there is no claim" in plain._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,9 @@ def test_result_as_text_json_and_html():
         ({"confidence": 1.0}, ValueError, "confidence"),
         ({"fpr": (0.0,)}, ValueError, "fpr"),
         ({"n_shadow_models": 0}, ValueError, "n_shadow_models"),
-        ({"parts": (X[:5], Y[:5], X, Y)}, ValueError, "at least 10"),
+        ({"parts": (X[:5], Y[:5], X, Y)}, ValueError, "At least 10"),
         ({"parts": (X, Y[:50], X, Y)}, ValueError, "inconsistent"),
-        ({"model": LinearRegression()}, TypeError, "no classifier"),
+        ({"model": LinearRegression()}, TypeError, "must be a classifier"),
         ({"model": DecisionTreeClassifier()}, NotFittedError, "not fitted"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_relation_that_is_not_given_is_that_of_the_block(name):
     assert WORK[name](None).privacy_spent_.adjacency == "replace-one"
     with BudgetAccountant(100.0, 1e-3, **ADDING) as budget:
         if name == "PATEClassifier":  # which needs ids for that
-            with pytest.raises(ValueError, match="adjacency='add-remove', which None is in a bud"):
+            with pytest.raises(ValueError, match=r"adjacency=.add-remove. \(which None follows"):
                 WORK[name](None)
             assert budget.entries() == []
             return
@@ -277,7 +277,7 @@ def test_every_place_has_the_figure_that_was_asked_for_and_charged(name, relatio
     # The sharper figure is a detail, and never more than what is promised.
     proved = float(spent.epsilon_at(delta))
     assert proved <= epsilon and guarantee["proved_epsilon"] <= epsilon
-    assert ("Sharper figure" in text) == (f"{guarantee['proved_epsilon']:.6g}" != shown[0])
+    assert ("Sharper bound" in text) == (f"{guarantee['proved_epsilon']:.6g}" != shown[0])
     again = pickle.loads(pickle.dumps(spent))
     assert again == spent and type(spent).from_dict(spent.to_dict()) == spent
     for secret in (budget.ledger.name, os.getcwd()):

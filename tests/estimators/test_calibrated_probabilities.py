@@ -98,7 +98,7 @@ def test_without_enough_signal_or_when_off_events_are_bare():
 
 
 def test_reasons_are_given_by_name():
-    with pytest.raises(ValueError, match="'noise' is not offered"):
+    with pytest.raises(ValueError, match="'noise' is not supported"):
         OperaLogisticRegression(calibrate="noise").privacy_plan(100, 2)
     with pytest.raises(ValueError, match="delta=0"):
         OperaLogisticRegression(delta=0.0, calibrate="private").privacy_plan(100, 2)
@@ -118,7 +118,7 @@ def test_noise_of_the_user_stays_and_the_default_adds_nothing_to_it():
     ratio = gaussian_profile.mu(both.epsilon, 1e-6) / gaussian_profile.mu(bare.epsilon, 1e-6)
     assert ratio == pytest.approx(1.0 / math.sqrt(0.95), rel=1e-3)
     ceiling = bare.epsilon * 1.001
-    with pytest.raises(ValueError, match="more than epsilon"):
+    with pytest.raises(ValueError, match="exceeds epsilon"):
         DPSGDClassifier(ceiling, calibrate="private", **given).privacy_plan(10**5, 3)
 
 

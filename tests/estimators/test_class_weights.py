@@ -165,9 +165,9 @@ def test_weights_of_one_are_no_weights(cls):
 
 
 MISTAKES = [
-    ({"class_weight": "balanced"}, r"declare prevalence=.*prevalence='private'"),
-    ({"class_weight": {0: 1.0, 2: 1.0}}, "class_weight must name every label"),
-    ({"class_weight": {0: 1.0, 1: 1.0, 2: 1.0}}, "class_weight must name every label"),
+    ({"class_weight": "balanced"}, r"Declare prevalence=.*prevalence='private'"),
+    ({"class_weight": {0: 1.0, 2: 1.0}}, "class_weight must name exactly the labels"),
+    ({"class_weight": {0: 1.0, 1: 1.0, 2: 1.0}}, "class_weight must name exactly the labels"),
     ({"class_weight": {0: 1.0, 1: 0.0}}, r"class_weight\[1\] must be finite and at least"),
     ({"class_weight": {0: 1.0, 1: np.inf}}, r"class_weight\[1\] must be finite"),
     ({"class_weight": {0: 1.0}}, "must be a dict with a public number for each label"),
@@ -198,7 +198,7 @@ def test_what_weights_do_not_go_with_is_refused():
     )
     with pytest.raises(ValueError, match="Adaptive clipping is proved for one row of weight 1"):
         adaptive.set_params(accountant=Untouchable()).fit(X, y)
-    with pytest.raises(ValueError, match="names 2 labels, and there are 3"):
+    with pytest.raises(ValueError, match="names 2 labels, but there are 3"):
         OperaLogisticRegression(class_weight=WEIGHTS[2]).privacy_plan(100, 3, 3)
     with pytest.raises(TypeError, match="sample_weight"):
         OperaLogisticRegression(accountant=Untouchable()).fit(X, y, sample_weight=np.ones(60))

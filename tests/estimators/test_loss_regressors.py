@@ -219,7 +219,7 @@ def test_objective_perturbation_pays_for_a_sign_that_is_not_known():
         (DPSGDRegressor, {"loss": "hinge"}, "loss"),
         (DPSGDRegressor, {"quantile": 1.0}, "quantile"),
         (DPSGDRegressor, {"loss": "poisson", "target_bounds": (-1, 5)}, "must not be negative"),
-        (DPSGDRegressor, {"max_grad_norm": "adaptive"}, "networks only"),
+        (DPSGDRegressor, {"max_grad_norm": "adaptive"}, "only for networks"),
         (ObjectivePerturbationHuberRegressor, {"alpha": 1e-9}, "too small"),
     ],
 )

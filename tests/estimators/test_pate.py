@@ -162,7 +162,7 @@ def test_a_removed_group_moves_one_vote_and_no_other_row():
     assert len({(t, g) for t, g in zip(texts, whole, strict=True)}) == len(set(texts))
     part = assign_rows(100, units_of(texts[50:150]), 12, "add-remove")
     np.testing.assert_array_equal(part, whole[50:150])
-    with pytest.raises(ValueError, match="needs groups="):
+    with pytest.raises(ValueError, match="requires ids as groups="):
         pate(adjacency="add-remove").fit(X, Y, X_public=PUBLIC)
 
 
@@ -242,10 +242,10 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
 @pytest.mark.parametrize(
     ("settings", "others", "message"),
     [
-        ({}, {"X_public": None}, "needs X_public="),
-        ({}, {"X_public": PUBLIC[:, :2]}, "X_public is to be a table like X"),
-        ({}, {"X_public": np.full((3, 4), np.nan)}, "X_public is to be a table like X"),
-        ({"n_queries": 41}, {}, "n_queries=41, but X_public has 40 rows"),
+        ({}, {"X_public": None}, "requires X_public="),
+        ({}, {"X_public": PUBLIC[:, :2]}, "X_public must have the same format as X"),
+        ({}, {"X_public": np.full((3, 4), np.nan)}, "X_public must have the same format as X"),
+        ({"n_queries": 41}, {}, "at most the number of rows of X_public, 40, got 41"),
         ({"n_teachers": 201}, {}, "n_teachers=201 is larger than the number of rows, 200"),
         ({"aggregation": "confident-gaussian", "max_answers": 41}, {}, "exceeds the 40 queries"),
         ({"aggregation": "max"}, {}, "aggregation must be one of"),
@@ -257,10 +257,10 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({"n_jobs": 0}, {}, "n_jobs must be"),
         ({"teacher": Locked(Lock()), "n_jobs": 2}, {}, "Nothing was charged"),
         ({"teacher": DecisionTreeClassifier().fit(X, Y)}, {}, "is fitted already"),
-        ({"teacher": OperaLogisticRegression()}, {}, "needs no privacy of its own"),
+        ({"teacher": OperaLogisticRegression()}, {}, "must not be a private estimator"),
         ({}, {"groups": [float("nan")] * 200}, "groups has missing ids"),
-        ({"epsilon": None}, {}, "needs noise_multiplier="),
-        ({"noise_multiplier": 1.0}, {}, "more than epsilon=1 allows"),
+        ({"epsilon": None}, {}, "requires noise_multiplier"),
+        ({"noise_multiplier": 1.0}, {}, "which exceeds epsilon=1"),
         ({}, {"groups": [1, 2]}, "groups must hold"),
         ({}, {"groups": np.arange(200) / 3.0}, "groups must hold"),
         ({}, {"groups": np.ones((200, 2), dtype=int)}, "groups must hold"),

@@ -247,7 +247,7 @@ def test_units_not_rows_decide_the_plan():
     assert event["event"]["sample_rate"] == 10 / 50
     with pytest.warns(PrivacyWarning, match="1/n=0.02"):
         clone(model).set_params(delta=0.03).fit(X, y, groups=ids)
-    with pytest.raises(ValueError, match="batch_size=51"):
+    with pytest.raises(ValueError, match="which is 50; got 51"):
         lots.set_params(batch_size=51).fit(X, y, groups=ids)
 
 
@@ -421,7 +421,7 @@ def test_rows_and_units_have_no_common_figure():
     steps.fit(X, y, operalogisticregression__groups=ids)
     statement = privacy_statement(steps)
     assert statement.to_dict()["guarantee"] is None
-    assert "There is no common figure" in statement
+    assert "There is no common guarantee" in statement
 
 
 def test_pate_takes_ids_that_look_the_same_for_one_and_counts_them():

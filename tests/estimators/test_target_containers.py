@@ -160,7 +160,9 @@ def test_searches_refuse_transformed_targets_before_any_charge(kind):
         for candidate in (model, make_pipeline(model)):
             with (
                 BudgetAccountant(1e3, 0.5) as budget,
-                pytest.raises(ValueError, match="transform y by a public function before the fit"),
+                pytest.raises(
+                    ValueError, match="transform y with a public function before the fit"
+                ),
             ):
                 PrivateGridSearchCV(candidate, {}, method=method).fit(X, Y)
             assert not budget.entries()
@@ -172,7 +174,7 @@ def test_statements_say_what_transformed_targets_took_from_rows(kind):
     model = TransformedTargetRegressor(inside, **TRANSFORMED[kind]).fit(X, Y)
     text = str(privacy_statement(model))
     assert ("NO guarantee" in text) == (kind in ("learned", "mixing"))
-    assert ("on every row, as fit would warn" in text) == (kind in ("checked", "mixing"))
+    assert ("on every row; otherwise fit would warn" in text) == (kind in ("checked", "mixing"))
     assert text.count("DPStandardScaler): private") == (kind == "private")
     assert text.count("PrivateRidge): private") == 1
 

@@ -59,7 +59,7 @@ def test_bad_shared_parameters(estimator, table, name, values, error):
         (OperaLogisticRegression, {"alpha": 0}, "larger alpha, or solver='gd'"),
         (OperaLogisticRegression, {"solver": "gd", "learning_rate_init": 100.0}, "too long"),
         (GrpuaLogisticRegression, {"batch_size": 0}, "batch_size"),
-        (GrpuaLogisticRegression, {"batch_size": 301}, "larger than the number of rows"),
+        (GrpuaLogisticRegression, {"batch_size": 301}, "at most the number of rows"),
         (GrpuaLogisticRegression, {"max_iter": 0}, "max_iter"),
         (GrpuaLogisticRegression, {"sampling": "shuffle"}, "sampling must be one of"),
         (GrpuaLogisticRegression, {"calibration": "rdp"}, "calibration"),
@@ -75,18 +75,18 @@ def test_bad_shared_parameters(estimator, table, name, values, error):
         (
             GrpuaLogisticRegression,
             {"sampling": "uniform", "adjacency": "add-remove"},
-            "fixed size, which add-remove",
+            "fixed size, which is not supported",
         ),
         (DPSGDClassifier, {"noise_multiplier": 0.0}, "noise_multiplier"),
-        (DPSGDClassifier, {"epsilon": None}, "epsilon=None needs noise_multiplier"),
-        (DPSGDClassifier, {"noise_multiplier": 0.5, "epsilon": 0.1}, "more than epsilon=0.1"),
+        (DPSGDClassifier, {"epsilon": None}, "epsilon=None requires noise_multiplier"),
+        (DPSGDClassifier, {"noise_multiplier": 0.5, "epsilon": 0.1}, "exceeds epsilon=0.1"),
         (DPSGDClassifier, {"max_grad_norm": -1.0}, "max_grad_norm"),
         (DPSGDClassifier, {"solver": "rmsprop"}, "solver must be one of"),
         (DPSGDClassifier, {"momentum": 1.0}, "momentum"),
         (DPSGDClassifier, {"beta_1": 1.0}, "beta_1"),
         (DPSGDClassifier, {"learning_rate": "optimal"}, "learning_rate must be one of"),
         (DPSGDClassifier, {"decay_share": 0.0}, "decay_share"),
-        (DPSGDClassifier, {"batch_size": 1000}, "larger than the number of rows"),
+        (DPSGDClassifier, {"batch_size": 1000}, "at most the number of rows"),
         (DPSGDClassifier, {"physical_batch_size": 0}, "physical_batch_size"),
     ],
 )
@@ -219,8 +219,8 @@ def test_labels_that_cannot_be_compared(estimator, table):
     X, y = table
     mixed = np.where(y == 1, None, "a")
     refuses(estimator, X, mixed, "cannot be compared|Unknown label type")
-    refuses(estimator, X, y, "one kind", classes=[0, "a"])
-    refuses(estimator, X, y, "one kind", classes=[None, "a"])
+    refuses(estimator, X, y, "one type", classes=[0, "a"])
+    refuses(estimator, X, y, "one type", classes=[None, "a"])
 
 
 def test_warning_points_at_the_call_of_fit(estimator, table):

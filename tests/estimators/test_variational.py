@@ -173,7 +173,7 @@ def test_intervals_cover_and_plain_ones_do_not():
 
 
 def test_samples_of_a_posterior_without_noise_are_refused_before_the_rows():
-    with pytest.raises(ValueError, match="guarantees nothing"):
+    with pytest.raises(ValueError, match="has no guarantee"):
         VariationalLogisticRegression(privacy="sampling").fit(None, None)
     for parameters in ({"prior_precision": 0.0}, {"noise_aware": 2}, {"privacy": "none"}):
         with pytest.raises((ValueError, TypeError), match=next(iter(parameters))):

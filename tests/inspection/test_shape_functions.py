@@ -144,7 +144,7 @@ def test_coefficients_by_name():
     assert set(table["noise_is"]) == {"exact"} and (table["noise_std"] > 0).all()
     plain = coefficient_table(LogisticRegression().fit([[0.0], [1.0]], [0, 1]))
     assert np.isnan(plain["noise_std"]).all() and set(plain["noise_is"]) == {"unknown"}
-    with pytest.raises(TypeError, match="no fitted linear model"):
+    with pytest.raises(TypeError, match="not a fitted linear model"):
         coefficient_table(StandardScaler().fit([[0.0], [1.0]]))
 
 

@@ -342,7 +342,7 @@ def test_subclasses_of_losses_with_a_kernel_are_refused(loss):
 
 
 def test_a_model_has_as_many_outputs_as_its_loss():
-    with pytest.raises(ValueError, match="n_outputs=50"):
+    with pytest.raises(ValueError, match="number of outputs must be the same"):
         LinearModel(OneVsRestLoss(LogisticLoss(), 2), 10, 2, 50, 1.0)
 
 

@@ -277,7 +277,7 @@ def test_models_that_are_not_fitted_are_refused():
             PrivateCalibrator(model).fit(X, Y)
     with pytest.raises(NotFittedError, match="FrozenEstimator"):
         clone(PrivateCalibrator(OperaLogisticRegression().fit(X, Y))).fit(X, Y)
-    with pytest.raises(TypeError, match="give a classifier"):
+    with pytest.raises(TypeError, match="pass a classifier"):
         PrivateThreshold(Normalizer().fit(X)).fit(X, Y)
 
 

@@ -36,7 +36,7 @@ def test_with_little_noise_figures_are_those_of_the_rows():
     assert many.balanced_accuracy == pytest.approx(np.mean(recalls), abs=1e-6)
     assert np.allclose(many.confusion_matrix.sum(axis=1), np.bincount(THREE), atol=1e-3)
     assert many.of(label=2).prevalence == pytest.approx(np.mean(THREE == 2), abs=1e-6)
-    with pytest.raises(ValueError, match="name one with label="):
+    with pytest.raises(ValueError, match="label must be one of the classes"):
         _ = many.roc_auc
 
 
@@ -77,7 +77,7 @@ def test_persons_count_once_with_all_their_rows():
     assert once.tables.n == again.tables.n == 1000
     assert np.allclose(once.tables.counts, again.tables.counts, atol=1e-2)
     assert once.accuracy == pytest.approx(MODEL.score(X, Y), abs=1e-4)
-    assert any("persons" in text for text in once.privacy_spent_.assumptions)
+    assert any("units" in text for text in once.privacy_spent_.assumptions)
 
 
 @pytest.mark.parametrize("persons", [False, True])
@@ -229,7 +229,7 @@ def test_models_without_what_is_needed_are_refused():
     with pytest.raises(ValueError, match="not fitted"):
         PrivateEvaluation(classes=[0, 1]).evaluate(LogisticRegression(), X, Y)
     paired = SVC(decision_function_shape="ovo").fit(X[:60], np.arange(60) % 3)
-    with pytest.raises(ValueError, match="take 'ovr'"):
+    with pytest.raises(ValueError, match="use 'ovr'"):
         PrivateEvaluation().evaluate(paired, X, Y)
     with pytest.warns(PrivacyWarning, match="1/n"):
         PrivateEvaluation(delta=0.01).evaluate(MODEL, X, Y)

@@ -91,7 +91,7 @@ CARELESS = {
         logistic(StandardScaler(), Rescaled()),
         "step 'rescaled', Rescaled,",
     ),
-    "ranks": (Ranks().fit(X, Y), "Ranks makes"),
+    "ranks": (Ranks().fit(X, Y), "Ranks has"),
 }
 LEARNERS = {
     "evaluation": lambda model: PrivateEvaluation().evaluate(model, X, Y),
@@ -131,7 +131,7 @@ def test_such_regressors_are_refused_before_the_charge(case):
 
 def taken_at_your_word(found):
     said = found.privacy_spent_.assumptions
-    return [text for text in said if text.startswith("taken at your word")]
+    return [text for text in said if text.startswith("assumed, not checked")]
 
 
 FRAME = pd.DataFrame({"dose": X[:, 0], "ward": np.where(X[:, 1] > 0, "A", "B")})
@@ -163,7 +163,7 @@ GOOD = {
     "a frame of words": (
         make_pipeline(ONE_HOT, LogisticRegression()).fit(FRAME, Y),
         FRAME,
-        ["made-up rows told nothing"],
+        ["made-up rows could not be used"],
     ),
     "texts": (make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, Y), TEXTS, []),
 }

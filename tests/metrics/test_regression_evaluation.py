@@ -469,7 +469,7 @@ def test_persons_are_protected_with_all_their_rows():
     ids = np.arange(3000) // 3
     found = EVALUATION.evaluate(MODEL, X, Y, groups=ids)
     assert found.tables.n == 1000 and found.privacy_spent_.unit == "group"
-    assert any("persons" in text for text in found.privacy_spent_.assumptions)
+    assert any("units" in text for text in found.privacy_spent_.assumptions)
 
 
 class Odd(RegressorMixin, BaseEstimator):
@@ -530,7 +530,7 @@ def test_bad_input_is_refused_unquoted_before_the_charge():
     classifier = LogisticRegression().fit(X, Y > 5.0)
     with BudgetAccountant(9.0, 1e-5, adjacency="add-remove") as budget:
         for model, rows, targets, words in (
-            (MODEL, X, holes, "must hold numbers"),
+            (MODEL, X, holes, "must contain numbers"),
             (MODEL, X, Y + 77j, "Complex data not supported$"),
             (MODEL, X, [math.inf] * len(Y), "infinity"),
             (MODEL, X, np.where(Y > 9.0, np.nan, Y), "NaN"),

@@ -78,7 +78,7 @@ def test_a_fit_runs_whole_epochs_and_says_so():
     event = RepeatedEvent(RandomAllocationEvent(3, GaussianEvent(model.noise_multiplier_)), 2)
     assert model.privacy_spent_.event == event
     assert model.n_iter_ == 6
-    assert any("one random lot" in each for each in model.privacy_spent_.assumptions)
+    assert any("one random batch" in each for each in model.privacy_spent_.assumptions)
 
 
 def test_other_samplings_are_refused():

@@ -339,7 +339,7 @@ def test_a_column_of_ids_that_occurs_twice_is_refused_by_name(frame, others):
 def test_plain_pipelines_are_warned_of_ids_that_the_schema_names(frame):
     X, y = frame.drop(columns="ill"), frame["ill"].to_numpy()
     plain = clone(make_pipeline(SCHEMA.preprocessor(), BEHIND))
-    with pytest.warns(PrivacyWarning, match=r"Pipeline: it has ids.*not told"):
+    with pytest.warns(PrivacyWarning, match=r"Pipeline: it has ids.*does not pass them"):
         plain.fit(X, y)
     plain.fit(X, y, operalogisticregression__groups=frame["id"])
     assert plain[-1].privacy_spent_.unit == "group"

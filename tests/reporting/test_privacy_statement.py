@@ -134,7 +134,7 @@ def test_the_unit_with_several_rows(table):
 
 def test_sampling_is_named(table):
     one = privacy_statement(DPSGDClassifier(batch_size=20, max_iter=3).fit(*table))
-    assert "Poisson lots" in one
+    assert "Poisson batches" in one
     assert "Sampling: none" in privacy_statement(OperaLogisticRegression().fit(*table))
 
 
@@ -143,11 +143,11 @@ def test_sampling_is_named_wherever_it_is_inside(table):
     model = GrpuaLogisticRegression(
         batch_size=20, max_iter=3, calibration="hidden-state", average=False
     ).fit(*table)
-    assert "Sampling: independent Poisson lots" in privacy_statement(model)
+    assert "Sampling: independent Poisson batches" in privacy_statement(model)
     step = UniformSampledEvent(20, 90, GaussianEvent(5.0))
     either = OneOfEvent((GaussianEvent(5.0), ComposedEvent((step, GaussianEvent(9.0)))))
     model.privacy_spent_ = dataclasses.replace(model.privacy_spent_, event=either, accountant="pld")
-    assert "Sampling: fixed-size lots" in privacy_statement(model)
+    assert "Sampling: fixed-size batches" in privacy_statement(model)
 
 
 def test_every_sampler_has_words():
@@ -221,7 +221,7 @@ def test_verdicts(step, kind):
     verdict = classify_step(step)
     assert verdict.kind == kind and verdict.reason
     assert bool(verdict.remedy) == (kind == "leaking")
-    assert kind != "taken at your word" or verdict.assumption.startswith("taken at your word: ")
+    assert kind != "taken at your word" or verdict.assumption.startswith("assumed, not checked: ")
 
 
 def test_a_class_of_the_same_name_is_not_trusted():

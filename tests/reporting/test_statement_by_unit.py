@@ -76,7 +76,7 @@ def test_without_a_bound_on_rows_there_is_no_figure_then(unit):
     """Not even if a schema leaves the bound at 1, which says nothing of rows beside ids."""
     found = privacy_statement(pipeline(0), unit=unit)
     assert found.to_dict()["guarantee"] is None and not found.to_dict()["holds_for_the_whole"]
-    assert "no common figure" in str(found) and "rows_per_unit=" in str(found)
+    assert "no common guarantee" in str(found) and "rows_per_unit=" in str(found)
 
 
 def test_a_ledger_knows_whom_each_charge_protects():
@@ -88,7 +88,7 @@ def test_a_ledger_knows_whom_each_charge_protects():
         pipeline(1, budget=budget)
         assert [entry["unit"] for entry in budget.entries()] == ["group"] * 2 + ["row", "group"]
         mixed = privacy_statement(budget, unit=PATIENT)
-        assert mixed.to_dict()["guarantee"] is None and "no common figure" in str(mixed)
+        assert mixed.to_dict()["guarantee"] is None and "no common guarantee" in str(mixed)
         assert budget.total.unit == "mixed"
 
 

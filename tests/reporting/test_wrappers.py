@@ -114,7 +114,7 @@ def test_the_statement_counts_the_copies_in_bags():
     guarantee = record["guarantee"]
     assert guarantee["of_the_unit"]["epsilon"] > copies * 0.9 * guarantee["epsilon"]
     said = " ".join(privacy_statement(budget).to_dict()["not_covered"])
-    assert "copies of a record" in said and "one-vs-one" in said
+    assert "duplicate rows" in said and "one-vs-one" in said
 
 
 def test_the_statement_of_one_vs_one_says_why():

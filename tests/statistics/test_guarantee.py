@@ -141,7 +141,7 @@ BAD = {
     "mechanism": lambda: private_count([1], epsilon=1.0, mechanism="gaussian"),
     "confidence": lambda: private_count([1], epsilon=1.0, confidence=1.0),
     "adjacency": lambda: private_count([1], epsilon=1.0, adjacency="both"),
-    "give categories": lambda: private_histogram(["secret"], epsilon=1.0),
+    "pass categories": lambda: private_histogram(["secret"], epsilon=1.0),
     "other": lambda: private_histogram(["secret"], categories=["a", "b"], other="a", epsilon=1.0),
     "lower= and upper=": lambda: private_mean([77.7], epsilon=1.0),
     "infinite": lambda: private_mean([77.7, np.inf], lower=0, upper=1, epsilon=1.0),

@@ -127,13 +127,13 @@ class HasNoPlan(NoisyMean):
     privacy_plan = None
 
 
-@fails("privacy_plan of PlansLess says")
+@fails("privacy_plan of PlansLess returns")
 class PlansLess(NoisyMean):
     def privacy_plan(self, n_samples, n_features):
         return replace(self.account(), epsilon=2.0)
 
 
-@fails("asks for ['n_words']")
+@fails("requires ['n_words']")
 class AsksForMore(NoisyMean):
     def privacy_plan(self, n_words):
         return self.account()
@@ -205,7 +205,7 @@ class GoesOnWithoutBudget(NoisyMean):
             pass
 
 
-@fails("refused fit has told of the rows")
+@fails("refused fit reveals information about the rows")
 class KeepsRowsOfRefusedFits(NoisyMean):
     def charge(self, spent):
         if getattr(self.accountant, "_refuses", False):
@@ -316,7 +316,7 @@ class TypeDependsOnRows(NoisyMean):
             self.mean_ = self.mean_.astype(np.float32)
 
 
-@fails("says other things")
+@fails("prints, logs or warns differently")
 class Warns(NoisyMean):
     def learn(self, X, n, d):
         super().learn(X, n, d)
@@ -401,13 +401,13 @@ class IgnoresItsSeed(NoisyMean):
         return RandomStream.from_entropy()
 
 
-@fails("What is cloned has lost its budget")
+@fails("A cloned estimator loses its budget")
 class LosesItsBudget(NoisyMean):
     def __sklearn_clone__(self):
         return type(self)(self.noise_multiplier, random_state=self.random_state)
 
 
-@fails("What is pickled has lost its budget")
+@fails("A pickled estimator loses its budget")
 class PicklesNoBudget(NoisyMean):
     def __getstate__(self):
         return super().__getstate__() | {"accountant": None}
@@ -490,7 +490,7 @@ class CountsLabelsThatItReads(NoisyCounts):
         return (labels[:, None] == np.unique(labels)).astype(float)
 
 
-@fails("says other things")
+@fails("prints, logs or warns differently")
 class WarnsOfARareLabel(NoisyCounts):
     def count(self, labels, X):
         super().count(labels, X)

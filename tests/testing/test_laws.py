@@ -160,7 +160,7 @@ def test_random_allocation(k):
         (poisson(change=reused), "far lots"),
         (poisson(change=paired), "pairs of rows"),
         (poisson(change=lambda included: included & (np.arange(20) != 3)), "single rows"),
-        (lambda n: (np.zeros(2 * n, dtype=int), 2 * np.arange(n + 1)), "comes twice"),
+        (lambda n: (np.zeros(2 * n, dtype=int), 2 * np.arange(n + 1)), "includes a row twice"),
     ],
 )
 def test_lots_that_are_not_poisson(draw, words):
