@@ -1,6 +1,6 @@
 """skdp: differentially private empirical-risk-minimisation estimators for scikit-learn.
 
-Estimators and subpackages are imported when they are first asked for.
+Estimators and subpackages are imported at first use.
 """
 
 from importlib import import_module

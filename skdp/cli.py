@@ -1,6 +1,6 @@
-"""The command ``skdp``: its options, what it writes and how it ends.
+"""The command ``skdp``: options, output and exit codes.
 
-What commands do is loaded with the packages that they need, which help and version do without.
+Commands and their packages are imported only when needed, not for help and version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from skdp.exceptions import LedgerDamagedError, LedgerError
 
-# Exit codes; argparse ends with 2 when it is called wrongly.
+# Exit codes; argparse exits with 2 for wrong arguments.
 SOUND, DAMAGED, UNREADABLE = 0, 1, 3
 
 
@@ -45,7 +45,7 @@ def _write(text: str, output: str | None) -> int:
             sys.stdout.flush()
         else:
             Path(output).write_text(text, encoding="utf-8")
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"skdp: {output} cannot be written: {error.strerror}.", file=sys.stderr)
@@ -54,7 +54,7 @@ def _write(text: str, output: str | None) -> int:
 
 
 def _encodable(text: str, stream: Any) -> str:
-    """Return a text as a stream can carry it: other letters become escapes."""
+    """Return a text in the encoding of a stream; other letters become escapes."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -63,31 +63,33 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="skdp", description="Differential privacy with skdp.")
     parser.add_argument("--version", action="version", version=f"skdp {version('skdp')}")
     topics = parser.add_subparsers(required=True, metavar="TOPIC")
-    ledger = topics.add_parser("ledger", help="ledgers of privacy budgets")
+    ledger = topics.add_parser("ledger", help="read ledgers of privacy budgets")
     commands = ledger.add_subparsers(required=True, metavar="COMMAND")
-    show = _command(commands, "show", "total, spending and entries of a ledger")
-    show.add_argument("--last", type=int, metavar="N", help="show the last N entries only")
-    verify = _command(commands, "verify", "check that nobody changed a ledger")
+    show = _command(commands, "show", "show total, spending and entries of a ledger")
+    show.add_argument("--last", type=int, metavar="N", help="show only the last N entries")
+    verify = _command(commands, "verify", "check a ledger for changes")
     verify.add_argument(
         "--receipt",
         type=_receipt,
         metavar="ENTRIES:HASH",
-        help="what an earlier run printed: those entries must be there still",
+        help="receipt of an earlier run; its entries must still be present",
     )
     export = _command(commands, "export", "write all entries as CSV or JSON")
     export.add_argument("--format", choices=("csv", "json"), default="csv", help="default: csv")
     export.add_argument("--output", metavar="FILE", help="default: standard output")
     export.add_argument(
-        "--unverified", action="store_true", help="save what can be read of a damaged ledger"
+        "--unverified", action="store_true", help="save the readable entries of a damaged ledger"
     )
     copy = _command(commands, "copy", "copy a ledger, also while it is in use")
-    copy.add_argument("target", metavar="TARGET", help="the copy")
+    copy.add_argument("target", metavar="TARGET", help="name of the copy")
     return parser
 
 
 def _command(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=purpose)
-    command.add_argument("file", metavar="FILE", help="the ledger, or its address on a server")
+    command.add_argument(
+        "file", metavar="FILE", help="file of the ledger, or its address on a server"
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(command=name)
     return command

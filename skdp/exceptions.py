@@ -1,24 +1,24 @@
-"""Exceptions raised by skdp; each also derives from the built-in type users would expect."""
+"""Exceptions of skdp; each also derives from a built-in type."""
 
 
 class SkdpError(Exception):
-    """Base class of all errors that are specific to skdp."""
+    """Base class of all errors of skdp."""
 
 
 class UnsupportedEventError(SkdpError, TypeError):
-    """An accountant was given an event for which it has no proved bound."""
+    """Error for an event without a proved bound under the accountant."""
 
 
 class CalibrationError(SkdpError, ValueError):
-    """No noise, number of steps or sample rate in the searched range meets the privacy target."""
+    """Error if no noise, number of steps or sample rate in range meets the privacy target."""
 
 
 class SchemaError(SkdpError, ValueError):
-    """A schema, or a table that does not fit one; the message quotes no cell of the table."""
+    """Error in a schema, or in a table for it; the message quotes no cell of the table."""
 
 
 class RowsChangedError(SkdpError, RuntimeError, ValueError):
-    """A table changed in use; nothing was released, and what was charged stays.
+    """Error for a table that changed during a fit: nothing is released, the charge remains.
 
     Examples
     --------
@@ -30,28 +30,28 @@ class RowsChangedError(SkdpError, RuntimeError, ValueError):
     def __init__(self, message: str | None = None) -> None:
         super().__init__(
             message
-            or "the table is damaged, or changed in use: rows, labels or ids that were read again "
-            "are not what they were, or not in the same order. Nothing is released, and what was "
-            "charged stays. Store the table first, in an order that is fixed: persist() it in "
-            "Dask, sort what a query returns, or write it to a file that nobody changes."
+            or "the table is damaged, or changed in use: rows, labels or ids, or their order, "
+            "differ when read again. Nothing is released, and the charge is not refunded. Store "
+            "the table in a fixed order first: persist() it in Dask, sort the results of a query, "
+            "or write it to a file that no program changes."
         )
 
 
 class BudgetExceededError(SkdpError, RuntimeError):
-    """A charge was refused because it would exceed what is left of a budget.
+    """Error for a charge that exceeds the remaining budget.
 
     Attributes
     ----------
     requested : tuple of float or None
-        The (epsilon, delta) that was asked for, in the relation of the request.
+        Requested (epsilon, delta), under the adjacency relation of the request.
     remaining : tuple of float or None
-        The (epsilon, delta) of the largest single release that would still have fitted.
+        The (epsilon, delta) of the largest single release that still fits.
     fits : tuple of float or None
-        The (epsilon, delta) to ask for instead, by a release of the same kind and relation, which
-        is granted; None if no release of that kind fits any more.
+        The (epsilon, delta) that is granted to a release of the same kind and adjacency relation.
+        None if no release of that kind fits any more.
     search : tuple or None
-        Of a fit by scikit-learn's `GridSearchCV` and others of its kind: the name of that class,
-        and how many of its other fits are charged, whole or in part.
+        Class name of the search by scikit-learn that the fit belongs to, such as `GridSearchCV`,
+        and number of its other fits that are charged, fully or in part.
     """
 
     requested: tuple[float, float] | None = None
@@ -61,47 +61,47 @@ class BudgetExceededError(SkdpError, RuntimeError):
 
 
 class BudgetRequiredError(SkdpError, RuntimeError):
-    """A fit has no budget to charge, though the configuration requires one."""
+    """Error for a fit without a budget if the configuration requires one."""
 
 
 class LedgerError(SkdpError, RuntimeError):
-    """The ledger of a budget cannot be read or written, so that every charge is refused."""
+    """Error for a ledger that cannot be read or written; every charge is refused."""
 
 
 class LedgerDamagedError(LedgerError):
-    """The ledger was edited, cut short, rolled back or is no ledger at all."""
+    """Error for a ledger that was edited, truncated or rolled back, or is not a ledger."""
 
 
 class LedgerMismatchError(LedgerError):
-    """The ledger belongs to another budget than the one that was asked for."""
+    """Error for a ledger of another budget, or with other terms."""
 
 
 class LedgerLockedError(LedgerError):
-    """Another process held the ledger for longer than a charge waits."""
+    """Error if another process holds the ledger for longer than a charge waits."""
 
 
 class LedgerReadOnlyError(LedgerError):
-    """The ledger can be read but not written."""
+    """Error for a ledger that can be read but not written."""
 
 
 class LedgerFullError(LedgerError):
-    """The disk has no room for another entry of the ledger."""
+    """Error if the disk has no space for another entry of the ledger."""
 
 
 class LedgerMissingError(LedgerError):
-    """There is no ledger where it should be."""
+    """Error for a ledger that does not exist."""
 
 
 class LedgerUnreachableError(LedgerError):
-    """The server of the ledger does not answer, or does not let this user in.
+    """Error for a ledger server that does not answer, or does not accept this user.
 
-    So does the process that has the ledger, if workers of a Dask cluster ask it in vain.
+    Also raised if the process with the ledger does not answer workers of a Dask cluster.
     """
 
 
 class PrivacyWarning(UserWarning):
-    """A legal choice voids the guarantee in practice, goes beside it, or spends it in vain."""
+    """Warning of a valid choice that voids or bypasses the guarantee, or wastes budget."""
 
 
 class ContradictionWarning(RuntimeWarning):
-    """Two certified bounds on a privacy cost exclude each other: a bug, met by the larger one."""
+    """Warning of contradictory certified bounds, which is a bug; the larger one is used."""

@@ -1,8 +1,8 @@
-"""The order of every private release, which stands here once: check, plan, charge, use, publish.
+"""The order of every private release: check, plan, charge, use, publish.
 
-Parameters and shapes are checked first, and no value of a row but a non-finite one decides an
-error; the plan follows from public numbers; the budget is charged, durably; and only then are rows
-used. What their use returns is all that may be published.
+Parameters and shapes are checked first; of the values of rows, only non-finite ones cause errors.
+The plan follows from public numbers, the budget is charged durably, and then rows are used. Only
+the results of this use may be published.
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ from skdp.tables.inputs import note_fit
 from skdp.tables.records import Records
 from skdp.tables.row_sources import BlockTable
 
-# Frames between a user's call of fit and the order of a release, for warnings: `_fit` and its
-# decorator's.
+# Frames between a user's call of fit and the release, for warnings: `_fit` and its decorator.
 FRAMES_ABOVE = 2
 
-# At least this delta is warned of where n is private, and fewer records where it is public.
+# Warn of a larger delta if n is private, and of fewer records if it is public.
 _LARGE_DELTA, _FEW_RECORDS = 1e-3, 10
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -60,7 +59,7 @@ if callbacks is None or TYPE_CHECKING:  # scikit-learn has no types: methods wou
     FRAMES_ABOVE = 1
 
     class CallbackSupportMixin:
-        """Stand-in: this version of scikit-learn has no callbacks."""
+        """Placeholder for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Method) -> Method:
         """Return the method unchanged."""
@@ -70,13 +69,13 @@ else:
 
 
 class FitProgress:
-    """Announces a fit and a public number of its steps to scikit-learn's callbacks, if there are.
+    """Progress of a fit with a public number of steps, for scikit-learn's callbacks.
 
-    Rows, labels and iterates are never handed out, and a callback's wish to stop is ignored: it
-    could depend on private values.
+    Callbacks never receive rows, labels or iterates. A callback's request to stop is ignored, since
+    it could depend on private values.
     """
 
-    # A display cannot use more updates than this, and each costs time.
+    # More updates are not visible, and each costs time.
     _MOST_UPDATES = 200
 
     def __init__(self, estimator: Any, n_steps: int) -> None:
@@ -91,7 +90,7 @@ class FitProgress:
 
     @property
     def task(self) -> Any:
-        """The fit's place in scikit-learn's tree of tasks; None before version 1.9."""
+        """Task of the fit in scikit-learn; None before version 1.9."""
         return self._context
 
     def begin(self) -> None:
@@ -101,9 +100,9 @@ class FitProgress:
 
     @contextmanager
     def on_screen(self, records: Any) -> Iterator[None]:
-        """Show a bar of a fit on rows that are read in blocks, unless callbacks have one.
+        """Show a progress bar for rows read in blocks, unless callbacks show one.
 
-        It counts steps where their number is public, and else says that work goes on.
+        It counts steps if their number is public, and otherwise shows only activity.
         """
         in_blocks = isinstance(getattr(records, "X", None), BlockTable)
         of_its_own = not in_blocks or hasattr(self._estimator, "_skl_callbacks")
@@ -128,13 +127,13 @@ class FitProgress:
             self._context.call_on_fit_task_end(estimator=self._estimator)
 
 
-# The relations of the releases that go on in this thread, by what makes them.
+# Adjacency of the current releases of this thread, by their estimator.
 _relations: ContextVar[tuple[tuple[int, Adjacency], ...]] = ContextVar("relations", default=())
 
 
 @contextmanager
 def _one_relation(release: Any) -> Iterator[None]:
-    """Have a release count in one relation, whatever blocks other threads open meanwhile."""
+    """Fix the adjacency of a release, also if other threads open blocks meanwhile."""
     token = _relations.set((*_relations.get(), (id(release), find_relation(release))))
     try:
         yield
@@ -144,7 +143,7 @@ def _one_relation(release: Any) -> Iterator[None]:
 
 @contextmanager
 def _last_fit_kept(model: Any) -> Iterator[None]:
-    """Leave a model with what its last fit has set if a new one raises."""
+    """Restore the attributes of a model's last fit if a new one raises."""
     kept = {name: value for name, value in vars(model).items() if name.endswith("_")}
     try:
         yield
@@ -156,8 +155,8 @@ def _last_fit_kept(model: Any) -> Iterator[None]:
 
 
 def _warn_of(callers: list[Caller], by_unit: bool) -> None:
-    """Warn of what leads to a fit and takes from rows what the fit does not pay for."""
-    if callers:  # else nothing loads what knows scikit-learn's classes
+    """Warn of callers of a fit that use rows beyond its charge."""
+    if callers:  # import scikit-learn's classes only if needed
         from skdp.reporting.leaks import warn_of_callers, warn_of_ids
 
         warn_of_callers([caller.called for caller in callers])
@@ -168,7 +167,7 @@ def _warn_of(callers: list[Caller], by_unit: bool) -> None:
 
 
 class PrivateRelease(ChargesBudget, ABC):
-    """Base of all that uses private rows: fits, evaluations, adjusted models and statistics."""
+    """Base of all users of private rows: fits, evaluations, adjusted models and statistics."""
 
     epsilon: Any
     delta: Any
@@ -177,17 +176,17 @@ class PrivateRelease(ChargesBudget, ABC):
     random_state: Any
     verbose: int
 
-    # What epsilon and delta may be, and what errors advise.
+    # Valid epsilon and delta, and remedies in errors.
     _epsilons: ClassVar[dict[str, float]] = {"at_least": 1e-9, "at_most": 1e6}
     _special_epsilons: ClassVar[tuple[str | None, ...]] = ()
     _remedy_for_epsilon = ""
     _remedy_for_delta = ""
     _offers_pure = False  # whether delta may be 0
-    _method = ".fit"  # which is charged for
+    _method = ".fit"  # the charged method
     _about_time = ""
 
     def _release(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
-        """Release in the order of the guarantee; `params` are what else is given with the rows."""
+        """Release in the required order; `params` are further arguments with the rows."""
         with _one_relation(self), _last_fit_kept(self):
             self._check_parameters()
             records = self._read(X, y, params)
@@ -205,7 +204,7 @@ class PrivateRelease(ChargesBudget, ABC):
             with progress.on_screen(records):
                 released = self._use_rows(plan, records, progress)
                 records.check_rows()
-        # What a model publishes before its last step fails is paid for.
+        # Attributes published before a later step fails are charged.
         result = self._result(plan, records, released, spent)
         for caller in (*callers, Caller(self, X)):
             note_fit(caller.called, caller.rows, charged=is_counted(self))
@@ -229,18 +228,18 @@ class PrivateRelease(ChargesBudget, ABC):
 
     @property
     def _relation(self) -> Adjacency:
-        """Which tables are neighbours."""
+        """Adjacency relation of the release."""
         return dict(_relations.get()).get(id(self)) or find_relation(self)
 
     def _warn_of_delta(self, records: Any) -> None:
-        # Whether a warning appears must not tell a number of rows that is private.
+        # The warning must not reveal a private number of rows.
         public = self._public_rows(records)
         if self.delta >= (_LARGE_DELTA if public is None else 1.0 / max(1, public)):
             least = "" if public is None else f"={1.0 / max(1, public):.3g}"
             where = "of most tables" if public is None else "of this table"
             warn_once(
-                f"delta={self.delta:g} is not below 1/n{least} {where}: such a delta permits "
-                "publishing whole rows at random. Choose delta well below 1/n."
+                f"delta={self.delta:g} is not below 1/n{least} {where}: such a delta permits the "
+                "publication of entire rows at random. Choose delta well below 1/n."
             )
 
     def _warn_of_few(self, records: Any) -> None:
@@ -248,16 +247,16 @@ class PrivateRelease(ChargesBudget, ABC):
         if self._relation == "replace-one" and public is not None and public < _FEW_RECORDS:
             unit = "id" if records.by_unit else "row"
             warn_once(
-                f"the table has {public} {unit}{'s' * (public != 1)}: noise that hides one of so "
-                f"few hides everything, and the budget is spent for nothing. Wait for more {unit}s."
+                f"the table has {public} {unit}{'s' * (public != 1)}: noise that hides one of them "
+                f"hides everything, and the budget would be wasted. Wait for more {unit}s."
             )
 
     def _public_rows(self, records: Any) -> int | None:
-        """Return the number of records; None where it is private."""
+        """Return the number of records; None if it is private."""
         return int(records.n_rows)
 
     def _spent(self, plan: Any, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
-        """Return the record of what will be spent, with what is taken for granted of the rows."""
+        """Return the record of the privacy cost, including assumptions about the rows."""
         spent = self._account(plan)
         said = dict.fromkeys((*spent.assumptions, *assumptions))
         unit = "group" if by_unit else spent.unit
@@ -276,7 +275,7 @@ class PrivateRelease(ChargesBudget, ABC):
         arithmetic: str = REAL_NUMBERS,
         by_unit: bool = False,
     ) -> PrivacySpent:
-        """Return the record of an event; an epsilon of None is the one that was asked for."""
+        """Return the record of an event; None for epsilon means the parameter."""
         return PrivacySpent(
             float(self.epsilon) if epsilon is None else epsilon,
             float(self.delta),
@@ -295,11 +294,11 @@ class PrivateRelease(ChargesBudget, ABC):
         charge_fit(self, spent, progress.task, self._method)
 
     def _stream(self, records: Records) -> RandomStream:
-        """Return the source of a fit's randomness, which a seed ties to its records."""
+        """Return the random stream of a fit; with a seed it depends on the records."""
         context = records.context(self) if is_seeded(self.random_state) else b""
         return resolve_random_state(self.random_state, context)
 
-    # What each of them fills in.
+    # Methods of subclasses.
 
     @abstractmethod
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
@@ -307,55 +306,61 @@ class PrivateRelease(ChargesBudget, ABC):
 
     @abstractmethod
     def _plan(self, records: Any) -> Any:
-        """Return the plan that parameters and the records' public numbers determine."""
+        """Return the plan, which depends on parameters and public numbers only."""
 
     @abstractmethod
     def _account(self, plan: Any) -> PrivacySpent:
-        """Return the record of what carrying out the plan will spend."""
+        """Return the record of the privacy cost of the plan."""
 
     @abstractmethod
     def _use_rows(self, plan: Any, records: Any, progress: FitProgress) -> Any:
-        """Carry the plan out, and return what is released."""
+        """Carry out the plan, and return the released values."""
 
     @abstractmethod
     def _result(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> Any:
-        """Return what follows from what is released and from the plan, and from nothing else."""
+        """Return the result, computed only from the released values and the plan."""
 
     def _public_steps(self, plan: Any) -> int:
-        """Return the number of steps to announce to callbacks; 0 where it is not public."""
+        """Return the number of steps to announce to callbacks; 0 if it is not public."""
         return 0
 
 
 class ReleaseParameters(DeclaredParameters):
-    """What private releases take that are called with rows."""
+    """Parameters of private releases that are called with rows."""
 
     adjacency: Adjacency | None = parameter(
         '{"replace-one", "add-remove"} or None',
-        """Neighbouring tables: one row replaced, or one added or removed. None follows the privacy
-        budget in force, and is ``"replace-one"`` without one.""",
+        """Adjacency relation: neighbouring tables differ in one replaced row, or in one added or
+        removed row. None uses that of the privacy budget, or ``"replace-one"`` without a
+        budget.""",
         default=None,
     )
     accountant: Any = parameter(
         "BudgetAccountant or None",
-        """Budget to charge before rows are used. None charges that of the ``with`` block in
-        which it is made or used; without one the release is not counted, or refused where
-        `set_config` requires a budget.""",
+        """Privacy budget to charge before rows are used. None charges the budget of the ``with``
+        block in which the object is created or used. Without a block the release is not charged,
+        or is refused if `set_config` requires a budget.""",
         default=None,
     )
     random_state: Any = parameter(
         "int, RandomState or None",
-        """None draws all randomness from a cryptographic stream keyed by the operating system. A
-        seed is for tests: the guarantee does not hold against whoever knows it.""",
+        """Seed for tests: the guarantee does not protect against anyone who knows it. None uses a
+        cryptographic stream keyed by the operating system; use it for releases.""",
         default=None,
     )
-    verbose: int = parameter("int", "If positive, print what will be spent.", default=0)
+    verbose: int = parameter(
+        "int", "Verbosity: if positive, print the privacy cost before the fit.", default=0
+    )
 
 
 class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
     """Base of everything that fits privately: estimators, transformers and searches."""
 
     epsilon: float = parameter(
-        "float", "Privacy parameter of one fit, positive.", default=1.0, kw_only=False
+        "float",
+        "Privacy parameter of one fit, positive. Smaller values mean more noise.",
+        default=1.0,
+        kw_only=False,
     )
     delta: float = parameter(
         "float",
@@ -364,7 +369,7 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
         kw_only=False,
     )
     privacy_spent_: PrivacySpent = released(
-        "PrivacySpent", "The guarantee, its mechanism and its assumptions."
+        "PrivacySpent", "Guarantee of the fit, with its mechanism and assumptions."
     )
 
     _listed: ClassVar[tuple[str, ...]] = (
@@ -384,11 +389,11 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
     _epsilons: ClassVar[dict[str, float]] = {"above": 0.0}
     _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
     _remedy_for_delta = f"Choose it well below 1/n, for example 1e-6. {PURE_OFFERS}"
-    # Said of every fit: whether one compiles may depend on rows and on other fits.
-    _about_time = " (loops that are new to a machine are compiled first, see skdp.warm_up)"
-    # What fit takes, for errors; None passes metadata on.
+    # Printed for every fit: whether one compiles may depend on rows and on other fits.
+    _about_time = " (the first fit on a machine compiles loops, see skdp.warm_up)"
+    # Arguments of fit, for errors; None passes metadata on.
     _fit_takes: ClassVar[str | None] = "X and y only"
-    _beside_rows: ClassVar[tuple[str, ...]] = ()  # what it takes with X and y
+    _beside_rows: ClassVar[tuple[str, ...]] = ()  # further arguments
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
@@ -398,14 +403,14 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
     def _refuse_fit_params(self, params: dict[str, Any]) -> None:
         if "sample_weight" in params:
             raise TypeError(
-                f"{type(self).__name__}.fit takes no sample_weight: a weight multiplies one "
-                "record's influence and so the noise that hides it. Leave it out; to protect "
-                "people with several rows, give their ids as groups=."
+                f"{type(self).__name__}.fit does not support sample_weight: a weight multiplies "
+                "the influence of one record, and with it the noise. Omit it; to protect patients "
+                "with several rows, pass their ids as groups=."
             )
         others = [name for name in params if name not in self._beside_rows]
         if others and self._fit_takes:
             raise TypeError(
-                f"{type(self).__name__}.fit takes {self._fit_takes}, got {', '.join(others)}."
+                f"{type(self).__name__}.fit accepts {self._fit_takes}, got {', '.join(others)}."
             )
 
     def _check_parameters(self) -> None:
@@ -421,4 +426,4 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
 
     @abstractmethod
     def _publish(self, plan: Any, records: Any, released: Any, spent: PrivacySpent) -> None:
-        """Set the attributes that come from what is released and from the plan, and no others."""
+        """Set the attributes that follow from the released values and the plan."""

@@ -1,4 +1,4 @@
-"""What ``skdp ledger`` does: each command takes its options and returns the text to write."""
+"""Commands of ``skdp ledger``: each takes its options and returns the text to write."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _summary(view: LedgerView) -> dict[str, Any]:
 
 
 def verify(options: Namespace) -> str:
-    """Return that hashes, sums and prices hold; a LedgerError says otherwise."""
+    """Return a report that hashes, sums and costs are valid, or raise a LedgerError."""
     place = _place(options)
     desk = LedgerView(Ledger.read(place)).desk
     receipt = desk.file.verify(options.receipt)
@@ -76,17 +76,17 @@ def verify(options: Namespace) -> str:
         found = {"entries": receipt.entries, "not priced again": unknown, "receipt": str(receipt)}
         return as_json({"sound": True, **found})
     kept = (
-        "Whoever wrote the whole ledger anew, with other events or fewer, is found out by a "
-        "receipt of before alone: give --receipt."
+        "Only an earlier receipt reveals a ledger that was written again with other or fewer "
+        "events: use --receipt."
         if options.receipt is None
         else f"The first {options.receipt.entries} are those of the receipt."
     )
     name = options.file if isinstance(place, FilePlace) else place.where
     return (
         f"{safe_text(name)}: {receipt.entries} entries. Hashes and sums agree, and no entry cost "
-        f"less than its event, priced again.\n{kept}\n"
-        + (f"But {not_priced(unknown)}\n" if unknown else "")
-        + f"Receipt, to keep elsewhere: {receipt}\n"
+        f"less than the recomputed cost of its event.\n{kept}\n"
+        + (f"But: {not_priced(unknown)}\n" if unknown else "")
+        + f"Receipt, to store elsewhere: {receipt}\n"
     )
 
 
@@ -109,19 +109,19 @@ def export(options: Namespace) -> str:
 
 
 def copy(options: Namespace) -> str:
-    """Make a copy, and say so."""
+    """Copy a ledger and return a confirmation."""
     place = _place(options)
     if is_address(options.target) or not isinstance(place, FilePlace):
         raise LedgerError(
-            "Only files are copied, to files: back up a ledger on a server with pg_dump, or export "
-            "its entries."
+            "FILE and TARGET must both be files. Back up a ledger on a server with pg_dump, or "
+            "export its entries."
         )
     target = Path(os.path.abspath(options.target))
     duplicate(place.where, target)
     receipt = Ledger.read(FilePlace(target)).verify()
     if options.json:
         return as_json({"copy": str(target), "entries": receipt.entries, "receipt": str(receipt)})
-    told = f"a copy of {receipt.entries} entries. Charge one of the two only."
+    told = f"copy with {receipt.entries} entries. Charge only one of the two ledgers."
     return f"{safe_text(options.target)}: {told}\n"
 
 
@@ -177,5 +177,5 @@ def _cell(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return JSON that every reader takes."""
+    """Return a value as strict JSON."""
     return json.dumps(make_json_ready(value), indent=2, allow_nan=False) + "\n"

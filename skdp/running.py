@@ -1,8 +1,8 @@
-"""How runs go: silence around private ones, bars for public ones and files, who called them.
+"""Silence around private runs, progress bars for public ones, and the callers of fits.
 
-What a run says depends on rows, and how often it is said on the number of runs: both are private.
-Streams, warnings and logging belong to the whole process, so that they are silenced once, when the
-first thread asks, and given back when the last one is done.
+The output of a run depends on private rows, and its amount on a private number of runs. Streams,
+warnings and logging belong to the entire process: they are silenced when the first thread begins,
+and restored when the last one ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from skdp.exceptions import PrivacyWarning
 
 
 class _Silence:
-    """Who is silenced: the threads of runs, and all that started since the first run."""
+    """The silenced threads: those of runs, and all started since the first run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,11 +64,11 @@ class _Silence:
 
     @contextmanager
     def lift_silence(self) -> Iterator[None]:
-        """Let this thread be heard, as it announces what is public."""
+        """Allow output of this thread, which announces public information."""
         me = threading.current_thread()
         with self._lock:
             if self._depth == 1:
-                # No run is going on here: a display may have started its threads meanwhile.
+                # No other run is active: a display may have started its threads meanwhile.
                 self._heard.update(threading.enumerate())
             self._heard.add(me)
         try:
@@ -77,23 +77,23 @@ class _Silence:
             self._heard.discard(me)
 
     def _install(self) -> None:
-        # Recording holds also where a step turns warnings on again for itself.
+        # Recording also works if a step turns warnings on again.
         self._stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("ignore")
         self._stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(sys.maxsize)
-        # How far steps have drawn from the generators of the process would tell how many ran.
+        # The state of the global generators would reveal the number of runs.
         generator = check_random_state(None)
         self._stack.callback(generator.set_state, generator.get_state())
         self._stack.callback(random.setstate, random.getstate())
         for redirect, stream in ((redirect_stdout, sys.stdout), (redirect_stderr, sys.stderr)):
-            # A display that started during another search may have put its gate back.
+            # A display that started during another search may have restored its gate.
             if stream is not None and not isinstance(stream, _Gate):
                 self._stack.enter_context(redirect(_Gate(stream)))
 
 
 class _Gate:
-    """A standard stream that passes on only what threads outside of runs write."""
+    """A standard stream that drops output of threads in runs."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -118,16 +118,16 @@ around_runs, lift_silence = _SILENCE.around_runs, _SILENCE.lift_silence
 is_heard = _SILENCE.hears_this_thread
 
 
-# One bar at a time: a search that is audited shows none of its own.
+# One bar at a time: an audited search shows none.
 _turn = threading.Lock()
 
 
 @contextmanager
 def shown(what: str, n_parts: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar, and yield what tells it how many parts of a work are done.
+    """Show a progress bar, and yield a function to call with the number of finished parts.
 
-    Their number must be public. Of None, a bar shows that work goes on, and of 0 there is none:
-    where even that it does is private.
+    `n_parts` must be public. None shows only activity, and 0 shows nothing, if even activity is
+    private.
     """
     if n_parts == 0 or not _turn.acquire(blocking=False):
         yield lambda count: None
@@ -144,8 +144,8 @@ def shown(what: str, n_parts: int | None) -> Iterator[Callable[[int], None]]:
             columns += [progress.TimeElapsedColumn()]
         else:
             columns += [progress.MofNCompleteColumn(), progress.TimeRemainingColumn()]
-        # What is printed meanwhile goes where it belongs, which may be a file; and of streams that
-        # silence or another thread has put in place since, none would be put back.
+        # Output must not be redirected: it may go to a file, and streams that silence or another
+        # thread has replaced meanwhile would not be restored.
         bars = progress.Progress(
             *columns,
             console=console,
@@ -162,7 +162,7 @@ def shown(what: str, n_parts: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def shown_in_percent(what: str, n_rows: int) -> Iterator[Callable[[int], None]]:
-    """Show what share of a table's rows has been read; their number may be private."""
+    """Show the percentage of rows read; the number of rows may be private."""
     with shown(f"{what}, percent", 100) as done:
         yield lambda count: done(100 * min(count, n_rows) // max(n_rows, 1))
 
@@ -184,18 +184,18 @@ def _watched_console() -> Any:
     return console if on_screen and console.is_interactive else None
 
 
-# Between a user's line and a private fit lie frames of these, and fits of users' own estimators.
+# Frames between a user's line and a private fit: these, and fits of custom estimators.
 _LIBRARIES = ("skdp", "sklearn", "imblearn", "joblib")
-# Where a call of these ends, a pool began it, and no line of a user's.
+# A call from these was made by a pool, not by a user's line.
 _POOLS = ("multiprocessing", "concurrent", "threading", "distributed")
-# Runs of these are of no fit that is published, or speak for themselves.
+# Runs of these are not published, or are reported separately.
 _OWN_RUNS = ("skdp.audit", "skdp.testing", "skdp.model_selection")
-# Functions of scikit-learn that fit, and return what nobody has put noise on.
+# Functions of scikit-learn that fit and return exact results.
 _SCORING = (
     *("cross_validate", "cross_val_predict", "learning_curve", "validation_curve"),
     "permutation_test_score",
 )
-# By the object that a line has called: from where, and what was said.
+# By called object: place of the call and text of each warning.
 _said: WeakKeyDictionary[Any, set[Any]] = WeakKeyDictionary()
 
 
@@ -204,14 +204,14 @@ def _package(frame: FrameType) -> str:
 
 
 def _is_fit_of_users(frame: FrameType) -> bool:
-    """Tell whether a frame is the fit of an estimator that a library does not know."""
-    if not frame.f_code.co_name.startswith("fit"):  # else locals of a user's would be kept
+    """Return whether a frame is the fit of a custom estimator."""
+    if not frame.f_code.co_name.startswith("fit"):  # else locals of users would be kept alive
         return False
-    return hasattr(type(object_of(frame)), "get_params")  # of which no code is run
+    return hasattr(type(object_of(frame)), "get_params")  # runs no code of the object
 
 
 def frames_of_libraries() -> list[FrameType]:
-    """Return the frames between a user's line and the caller, the nearest first."""
+    """Return the frames between the caller and the user's line, the nearest first."""
     frame: FrameType | None = sys._getframe(1)
     frames = []
     while frame is not None and (_package(frame) in _LIBRARIES or _is_fit_of_users(frame)):
@@ -221,29 +221,29 @@ def frames_of_libraries() -> list[FrameType]:
 
 
 def frames_to_the_user() -> int:
-    """Return how far above its caller the line lies that called the library, or scikit-learn."""
+    """Return the number of frames from the caller to the user's line."""
     return len(frames_of_libraries())
 
 
 def object_of(frame: FrameType) -> Any:
-    """Return the object whose public method a frame is; None if it is none's."""
-    # To ask a frame for its locals keeps them as long as it runs: inner ones hand tables on.
+    """Return the object of a frame that is a public method, else None."""
+    # Reading a frame's locals keeps them alive while it runs, including tables.
     code = frame.f_code
     public = not code.co_name.startswith("_") or code.co_name == "__call__"
     return frame.f_locals.get("self") if public and code.co_varnames[:1] == ("self",) else None
 
 
 class Caller(NamedTuple):
-    """What a user's line has called that leads to a private fit: an object, a function's name."""
+    """An object or function that a user's line called and that leads to a private fit."""
 
     called: Any
-    rows: Any = None  # as they were given to it
+    rows: Any = None  # as passed to it
     method: str = ""
-    has_ids: bool = False  # whether it was given ids, for itself or a step
+    has_ids: bool = False  # whether it received ids, for itself or a step
 
 
 def _has_ids(frame: FrameType) -> bool:
-    """Tell whether a function was given ids; they are not looked at."""
+    """Return whether a function received ids, without reading them."""
     given = frame.f_locals
     more = [given.get(name) for name in ("params", "fit_params")]
     named = {key: own for each in more if isinstance(each, dict) for key, own in each.items()}
@@ -252,14 +252,14 @@ def _has_ids(frame: FrameType) -> bool:
 
 
 def callers_of(release: Any) -> list[Caller]:
-    """Return what lies between a private fit and the user's line, the nearest first.
+    """Return the callers between a private fit and the user's line, the nearest first.
 
-    That is all that a step can know of the pipeline, search or ensemble that fits it.
+    This is the only information of a step about the pipeline, search or ensemble that fits it.
     """
     found = []
     for frame in frames_of_libraries():
         called = object_of(frame)
-        if called is release:  # which may be a private search
+        if called is release:  # it may be a private search
             continue
         if str(frame.f_globals.get("__name__")).startswith(_OWN_RUNS):
             return []
@@ -271,14 +271,14 @@ def callers_of(release: Any) -> list[Caller]:
             return []
         rows = frame.f_locals.get("X")
         found.append(Caller(called, rows, frame.f_code.co_name, _has_ids(frame)))
-    # Others call these functions as well, and are judged by themselves.
+    # Other objects call these functions too, and are judged separately.
     return [each for each in found if not isinstance(each.called, str) or each is found[-1]]
 
 
 def warn_once(text: str) -> None:
-    """Warn at the line of the user's that led here, once however many fits it leads to.
+    """Warn at the user's line that led here, once for any number of fits.
 
-    Workers say nothing: each would say it again.
+    Workers do not warn, since each would repeat the warning.
     """
     frames = frames_of_libraries()
     user = frames[-1].f_back
@@ -286,8 +286,8 @@ def warn_once(text: str) -> None:
         return
     called = next((each for each in map(object_of, reversed(frames)) if each is not None), None)
     said: set[Any] = set()
-    with suppress(TypeError):  # what cannot be remembered is said each time
+    with suppress(TypeError):  # objects without weak references are warned of each time
         said = _said.setdefault(called, said)
     if (place := (user.f_code, user.f_lasti, text)) not in said:
         warnings.warn(text, PrivacyWarning, stacklevel=len(frames) + 1)
-        said.add(place)  # not where the warning is an error
+        said.add(place)  # not if the warning is raised as an error

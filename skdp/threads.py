@@ -1,4 +1,4 @@
-"""Share work out among threads while the BLAS keeps to one each."""
+"""Distribute work among threads, with one BLAS thread each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from threadpoolctl import ThreadpoolController
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Return what controls the threads of all libraries of linear algebra in this process."""
+    """Return the controller of the threads of all BLAS libraries in this process."""
     import scipy.linalg  # noqa: F401  a library that is loaded later would not be held
 
     return ThreadpoolController().select(user_api="blas")
 
 
 class _Shared:
-    """The helping threads of one process, and how many calls want the BLAS to keep to one."""
+    """The helper threads of one process, and the number of calls that limit the BLAS."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -35,7 +35,7 @@ _shared = _Shared()
 
 
 def _forget_threads() -> None:
-    """Forget threads and a lock that a child process does not have."""
+    """Forget threads and a lock that do not exist in a child process."""
     global _shared
     if _shared.limits is not None:
         _shared.limits.restore_original_limits()  # type: ignore[attr-defined]
@@ -48,9 +48,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[tuple[ThreadPoolExecutor | None, int]]:
-    """Hold the BLAS to one thread until the last of several calls is done; also as a decorator.
+    """Limit the BLAS to one thread until the last of several calls ends; also as a decorator.
 
-    Their number changes last bits.
+    The number of BLAS threads would change last bits of results.
     """
     shared = _shared
     with shared.lock:
@@ -72,9 +72,9 @@ def one_blas_thread() -> Iterator[tuple[ThreadPoolExecutor | None, int]]:
 
 
 def share_out(work: Callable[[int], None], n_parts: int) -> None:
-    """Call ``work(part)`` for each part, on as many threads as the BLAS may use, this one included.
+    """Call ``work(part)`` for each part, on the number of threads allowed for the BLAS.
 
-    Which thread takes which part is a matter of time: results must not depend on it.
+    The assignment of parts to threads is arbitrary; results must not depend on it.
     """
     with one_blas_thread() as (pool, n_threads):
         parts = iter(range(n_parts))
@@ -93,7 +93,7 @@ def share_out(work: Callable[[int], None], n_parts: int) -> None:
         try:
             take_parts()
         finally:
-            # Who has not begun is not waited for: all threads may be waiting in calls of their own.
+            # Do not wait for calls that have not begun: all threads may be waiting elsewhere.
             begun = [other for other in others if not other.cancel()]
             for other in begun:
                 other.exception()  # waits

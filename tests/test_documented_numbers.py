@@ -144,7 +144,7 @@ def test_noise_is_short():
         true = solve(lambda e, s=sigma, f=failure: last_iterate_delta(e, 50, s) - f, 0.0, 40.0)
         assert found > 4 * failure and true > 4 * total
         rows.append([epsilon, delta, sigma, total, failure, found, true])
-    compare("The last iterate alone, exactly", rows)
+    compare("Exact laws of the last iterate", rows)
 
 
 def limits(hits, other, runs=40_000, error=1e-3):
@@ -235,7 +235,7 @@ def test_what_alpha_hides():
             alpha = sigma * math.sqrt(2 * epsilon)
             classical = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
             rows.append([delta, epsilon, sigma, alpha, alpha**2 / epsilon, classical / sigma])
-    compare("What alpha hides", rows)
+    compare("Dependence of alpha on epsilon", rows)
     limit = 1.0 / (2.0 * norm.ppf(0.5 * (1 + 1e-3)))
     assert f"{limit:.2f}" in PAGE.read_text()
 
@@ -314,7 +314,7 @@ def test_naive_amplification_is_invalid():
         true = sampled_delta(q * inner, q, sigma)
         assert true > 100 * q * failure
         rows.append([steps, inner, failure, q * inner, q * failure, true, true / (q * failure)])
-    compare("One step of it", rows)
+    compare("One sampled step", rows)
 
 
 # --- Triastcyn and Faltings -----------------------------------------------------------------------

@@ -259,10 +259,10 @@ MISTAKES = {
     "epsilon in a private search": Mistake(
         lambda: PrivateGridSearchCV(model(), {"epsilon": [1, 2]}).fit(X, Y),
         ValueError,
-        "'epsilon' cannot be searched over",
+        "'epsilon' cannot be in the grid",
     ),
     # Numbers of privacy.
-    "epsilon of 50": Mistake(fit(epsilon=50.0), "warned", "asks for epsilon=50"),
+    "epsilon of 50": Mistake(fit(epsilon=50.0), "warned", "requests epsilon=50"),
     "no epsilon": Mistake(fit(epsilon=0.0), ValueError, "epsilon must be"),
     "a text as epsilon": Mistake(fit(epsilon="1"), (TypeError, ValueError), "epsilon must be"),
     "delta of a tenth": Mistake(fit(delta=0.1), "warned", "delta=0.1 is not below 1/n"),
@@ -294,7 +294,9 @@ MISTAKES = {
     "rows without labels": Mistake(fit(y=Y[:-1]), ValueError, "Found input variables"),
     "missing cells": Mistake(fit(np.where(X > 0.49, np.nan, X)), ValueError, "contains NaN"),
     "texts as cells": Mistake(fit(FRAME[["ward", "age"]]), ValueError, ""),
-    "negative weights": Mistake(fit(weight=-np.ones(N)), TypeError, "takes no sample_weight"),
+    "negative weights": Mistake(
+        fit(weight=-np.ones(N)), TypeError, "does not support sample_weight"
+    ),
     "boosting": Mistake(within(AdaBoostClassifier), ValueError, "sample_weight"),
     "a weight for no class": Mistake(fit(class_weight={2: 3.0}), TypeError, "class_weight"),
     "a negative class weight": Mistake(

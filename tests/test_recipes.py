@@ -56,7 +56,7 @@ def test_each_recipe_has_code():
     for recipe in ("loss", "event", "model", "release", "composition rule", "source of rows"):
         body = text.split(f"## Add a{'n' * (recipe == 'event')} {recipe}\n")[1].split("\n## ")[0]
         assert "```python" in body, recipe
-    assert "def privacy_plan" in text.split("## Check your own estimator\n")[1]
+    assert "def privacy_plan" in text.split("## Check a custom estimator\n")[1]
 
 
 def test_a_loss_passes_what_speaks(page):

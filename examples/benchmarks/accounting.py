@@ -353,7 +353,7 @@ _CALIBRATION = """## Noise for a target
 dp-accounting and its `PLDAccountant`, both at their defaults. skdp stops within 1e-4 of the target
 epsilon and never above it, dp-accounting within 1e-6 of its best sigma.
 """
-_CERTAINTY = """## Where rounding matters
+_CERTAINTY = """## Rounding at small delta
 
 An upper bound below the true value is not a bound. Bold results of peers are below it. *Gap* is the
 relative distance of the two bounds of skdp.
@@ -363,7 +363,7 @@ relative distance of the two bounds of skdp.
 - All take the same Poisson-sampled event. If the first plan is given to dp-accounting as a Gaussian
   event, its bounds are valid.
 """
-_START = """## Starting
+_START = """## Start-up time
 
 Times in a new process. Importing `skdp.accounting` also imports the estimators and scikit-learn.
 """

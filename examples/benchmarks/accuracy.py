@@ -344,8 +344,8 @@ def main() -> None:
         "estimator sees the same splits |",
         "| encodings | declared (the schema's columns as they are) and auto (numeric columns as "
         "curves) |",
-        "| private estimators | two values per cell: add-remove / replace-one, a stronger "
-        "guarantee at the same epsilon |",
+        "| private estimators | two values per cell: add-remove / replace-one. "
+        "Replace-one is the stronger guarantee at the same epsilon |",
         "| not private | the first two rows of each table |",
         "| cells | means over seeds; medians for `slope` and `seconds` |",
         "| `sd` | standard deviation of ROC AUC over seeds |",

@@ -116,7 +116,7 @@ def report(lines: list[dict[str, float | str]], repeats: int) -> str:
         f"| machine | {os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f} |",
         f"| versions | Python {platform.python_version()}, skdp {skdp.__version__}, "
         f"SQLite {sqlite3.sqlite_version} |",
-        "| ratio | of a charge to an fsync of one page, measured in turns: the share of the disk |",
+        "| ratio | of a charge to an fsync of one page, measured alternately |",
         "| script | `python examples/benchmarks/ledger.py --markdown docs/ledger_speed.md` |",
         "",
         "Measure on an idle machine. Other processes that sync to the same disk can slow an fsync, "

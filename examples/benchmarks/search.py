@@ -214,7 +214,7 @@ def by_number(directory: Any, seeds: int) -> Any:
             yield f"| {count} | {epsilon:g} | {' | '.join(cells)} |"
 
 
-ABOUT_NUMBERS = """## How many candidates
+ABOUT_NUMBERS = """## Number of candidates
 
 Loss of test accuracy, in points, against the best of one fit of each candidate at the full epsilon.
 
@@ -222,7 +222,7 @@ Loss of test accuracy, in points, against the best of one fit of each candidate 
 |---|---|
 | cells | mean and standard error, largest loss, processor seconds of one search |
 | searches | {searches} per cell, {seeds} seeds |
-| candidates | half of the searches: OPERA's `alpha`; half: its `data_norm`, ten times too large |
+| candidates | half: OPERA's `alpha`; half: its `data_norm`, from a bound ten times too large |
 | tables | 20,000 rows of Adult and of Cardio, and 6,000 simulated rows |
 | script | `examples/benchmarks/search.py --numbers` |
 
@@ -252,8 +252,8 @@ This page compares a private search with a fit without tuning, at the same total
 | `naive` | **not private**: {folds}-fold search and refit, epsilon and delta divided evenly |
 | others | `PrivateGridSearchCV` with this method |
 
-`told` is the largest gain that a free choice from the grid could have. The choice of `naive` by
-exact scores is not even paid for. The default distribution of the number of runs was chosen after
+`told` is the largest gain that a free choice from the grid could have. `naive` does not
+pay for its choice by exact scores. The default distribution of the number of runs was chosen after
 looking at some Adult rows, which favours random stopping there a little.
 """
 
@@ -268,23 +268,25 @@ def findings(lines: list[str]) -> str:
             at_one[title] = line.strip("| ").split(" | ")[1:]
     names = [f"Adult, {problem.name}" for problem in PROBLEMS]
     alpha, norm, descent = (dict(zip(COLUMNS, at_one[name], strict=True)) for name in names)
-    inner = ", ".join(at_one["Epsilon of the released model"])
+    inner = " | ".join(at_one["Epsilon of the released model"])
     return "\n".join(
         [
-            "At epsilon 1 on Adult (accuracy in percent; `random-stopping`, `holdout` and `cv`):",
+            "Accuracy in percent at epsilon 1 on Adult, and the epsilon of the released model:",
             "",
-            f"- OPERA's `alpha`: {alpha['untuned']} untuned, {of_methods(alpha)} with a search.",
-            f"- DP-SGD: {descent['untuned']} untuned, {of_methods(descent)} with a search.",
-            f"- A `data_norm` ten times too large: {norm['untuned']} untuned, {of_methods(norm)} "
-            "with a search.",
-            f"- Epsilon that is left for the released model: {inner}.",
+            "| | untuned | random-stopping | holdout | cv |",
+            "|---|---|---|---|---|",
+            f"| OPERA's `alpha` | {alpha['untuned']} | {of_methods(alpha)} |",
+            f"| DP-SGD | {descent['untuned']} | {of_methods(descent)} |",
+            "| OPERA's `data_norm`, from a bound ten times too large "
+            f"| {norm['untuned']} | {of_methods(norm)} |",
+            f"| epsilon of the released model | 1 | {inner} |",
         ]
     )
 
 
 def of_methods(cells: dict[str, str]) -> str:
     """Return the cells of the private methods."""
-    return ", ".join(cells[method] for method in METHODS)
+    return " | ".join(cells[method] for method in METHODS)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Budgets: how much privacy may be spent, and what has been."""
+"""Privacy budgets: totals, charges and ledgers."""
 
 from skdp.budget.accountant import BudgetAccountant, BudgetPlan
 from skdp.budget.entries import BudgetEntry

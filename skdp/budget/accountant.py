@@ -1,4 +1,4 @@
-"""One durable budget that every fit charges first, and lists of releases committed in advance."""
+"""A durable budget that fits charge first, and plans of releases committed in advance."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from skdp.exceptions import BudgetExceededError, LedgerError
 
 
 class BudgetPlan(Account):
-    """Releases that were committed in advance: give it to estimators as ``accountant=``.
+    """Releases that are charged in advance, to pass to estimators as ``accountant=``.
 
-    Made by `BudgetAccountant.plan`. Each committed event can be redeemed once, by a fit that runs
-    exactly that event, in any order and from any process; it costs nothing more. Since the list was
-    fixed before its first release, it is accounted for jointly by privacy loss distributions, which
-    is tighter than adding up the charges one by one. The order may be chosen on the way: whichever
-    comes next, the composition of the dominating pairs is the same.
+    Made by `BudgetAccountant.plan`. Each committed event can be redeemed once without a further
+    charge, by a fit that runs exactly that event, in any order and process. The list is
+    fixed before its first release. Its joint cost is therefore computed with privacy loss
+    distributions, which is tighter than adding up single charges. The order may depend on earlier
+    results, since the composition of the dominating pairs is the same in any order.
 
     Parameters
     ----------
     accountant : BudgetAccountant
-        The budget that paid.
+        Budget that was charged.
     index : int
         Index of the plan's entry.
 
     Notes
     -----
-    Fits of a plan may take turns with other charges of the budget. The filters stay valid then:
-    Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang (2023) extend filters to concurrent
-    composition of interactive mechanisms, and a plan is one such mechanism.
+    Fits of a plan may alternate with other charges of the budget. The filters remain valid: a plan
+    is an interactive mechanism, and filters extend to concurrent composition of these (Haney,
+    Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang, 2023).
 
     Examples
     --------
@@ -64,7 +64,7 @@ class BudgetPlan(Account):
 
     @property
     def accountant(self) -> LedgerView:
-        """The budget that paid for the plan."""
+        """Budget that was charged for the plan."""
         return self._accountant
 
     @property
@@ -74,11 +74,11 @@ class BudgetPlan(Account):
 
     @property
     def desk(self) -> Desk:  # type: ignore[override]
-        """The desk of the budget that paid."""
+        """The desk of the plan's budget."""
         return self._accountant.desk
 
     def left(self) -> list[Event]:
-        """Return the events that were not redeemed yet, in the ledger's relation."""
+        """Return the events that are not redeemed yet, under the ledger's adjacency."""
         row, used = self.desk.file.row(self._index)
         return [read_event(e) for place, e in enumerate(row["events"]) if place not in used]
 
@@ -104,7 +104,7 @@ class BudgetPlan(Account):
         return html_table("Plan of a privacy budget", rows)
 
     def _told(self) -> tuple[str, int | str, int | str]:
-        """Return the label, how many events are left and of how many; also without its file."""
+        """Return the label, the number of events left and in all; also without the file."""
         try:
             row, used = self.desk.file.row(self._index)
         except LedgerError as error:
@@ -128,52 +128,51 @@ def _redeem(desk: Desk, index: int, request: Request) -> Row:
 def _not_planned(request: Request, plan: Row, used: set[int], wanted: str) -> BudgetExceededError:
     planned = sum(written_today(event) == wanted for event in plan["events"])
     reason = (
-        f"all {planned} of that kind are redeemed"
+        f"all {planned} of this kind are redeemed"
         if planned
-        else "the plan has none of that kind: parameters and numbers of rows must be as planned"
+        else "the plan has none of this kind: parameters and numbers of rows must be as planned"
     )
     left = f"{len(plan['events']) - len(used)} of {len(plan['events'])} events are left"
     return BudgetExceededError(
-        f"{request.label} is not what the plan {plan['label']!r} has left: {reason}. {left}, which "
-        f"left() lists.{about_relations(request, plan['adjacency'])} Nothing was charged and no "
-        f"row was read. The request was for {wanted[:200]}."
+        f"{request.label} matches no event left in plan {plan['label']!r}: {reason}. {left}; "
+        f"left() lists them.{about_relations(request, plan['adjacency'])} Nothing was charged and "
+        f"no row was read. The request was for {wanted[:200]}."
     )
 
 
 class BudgetAccountant(Account, ForecastingView):
-    """A total (epsilon, delta) that many fits share, kept in a ledger on disk.
+    """A privacy budget (epsilon, delta) shared by many fits and stored in a ledger on disk.
 
-    Attach one object as ``accountant=`` to any number of estimators, or set it for a block with
-    ``with accountant:``; the guide on budgets says which fits a block charges. Each fit charges it
-    before rows are touched. Clones, copies and pickles of it all reach the *same* ledger, also in
-    other processes. A charge is on the disk before the fit goes on, and is never refunded: not
-    after an exception, and not after a crash.
+    Pass it to any number of estimators as ``accountant=``, or use it for a block with
+    ``with accountant:``. The guide on budgets lists the fits that a block charges. Each fit is
+    charged before it reads rows. Clones, copies and pickles use the *same* ledger, also in other
+    processes. A charge is on disk before the fit continues, and is never refunded, even after an
+    exception or a crash.
 
     Parameters
     ----------
     epsilon : float
-        Total epsilon, positive; ``inf`` counts without limit. Above 1e20 only ``"basic"``
-        composition takes another.
+        Total epsilon, positive and at most 1e20, or the largest float for ``"basic"`` composition.
+        ``inf`` counts charges without a limit.
     delta : float
         Total delta in [0, 1).
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        The relation in which the budget counts. Charges under the other one are converted where
-        that is sound, and refused otherwise.
+        Adjacency relation of the budget. Charges under the other one are converted where that is
+        sound, and refused otherwise.
     ledger : path or str, optional
-        File of the ledger, or the address of a schema on a PostgreSQL server,
-        ``"postgresql://USER@HOST/DATABASE?schema=NAME"``, for several machines. One that is there
-        is continued, if it was created with the same parameters. None keeps the ledger in a
-        temporary file, which is removed when the last reference to the budget dies in the process
-        that created it.
+        File of the ledger. For several machines, the address of a schema on a PostgreSQL server,
+        ``"postgresql://USER@HOST/DATABASE?schema=NAME"``. An existing ledger is continued if it was
+        created with the same parameters. None uses a temporary file. It is removed when the last
+        reference to the budget in the process that created it is gone.
     composition : {"auto", "mixed", "gdp", "zcdp", "rdp", "basic", "approx"}, default="auto"
-        How charges add up. All are filters: they hold when later fits, and their parameters, are
-        chosen after looking at earlier results. ``"auto"`` is ``"mixed"`` with a positive delta and
-        ``"basic"`` without; a ledger that is there keeps the composition it has.
+        Composition rule, by which charges add up. All rules are filters: they are valid if later
+        fits and their parameters depend on earlier results. ``"auto"`` is ``"mixed"`` if `delta` is
+        positive, else ``"basic"``; an existing ledger keeps its rule.
     name : str, optional
-        What the budget is called, for reports.
+        Name of the budget in reports.
     stated_epsilon : float, optional
-        Of ``"mixed"`` composition: how much of `epsilon` searches, counts and others that state a
-        pair of their own may take together. None leaves it open.
+        Maximum part of `epsilon` for releases that state an (epsilon, delta), such as searches and
+        counts; only for ``"mixed"``. It leaves more for Gaussian fits. None sets no maximum.
 
     Raises
     ------
@@ -182,13 +181,13 @@ class BudgetAccountant(Account, ForecastingView):
     ImportError
         If the ledger is on a server and its driver is missing: ``pip install 'skdp[server]'``.
     LedgerError
-        If the ledger cannot be made, read or trusted, now or whenever it is asked;
+        If the ledger cannot be created, read or trusted, now or at a later call.
         `LedgerMismatchError` if it was created with other parameters.
 
     Notes
     -----
-    Entries form a chain of SHA-256 hashes that `verify` checks. See the guide on budgets for what
-    that shows and what it cannot.
+    Entries form a chain of SHA-256 hashes that `verify` checks. The guide on budgets lists the
+    limits of this check.
 
     Examples
     --------
@@ -201,7 +200,7 @@ class BudgetAccountant(Account, ForecastingView):
     >>> budget.reserve(PureDPEvent(2.0), label="too much")
     Traceback (most recent call last):
         ...
-    skdp.exceptions.BudgetExceededError: too much asks for (epsilon=2, delta=0), ...
+    skdp.exceptions.BudgetExceededError: too much requests (epsilon=2, delta=0), ...
     """
 
     def __init__(
@@ -222,12 +221,12 @@ class BudgetAccountant(Account, ForecastingView):
 
     @classmethod
     def open(cls, ledger: str | os.PathLike[str]) -> BudgetAccountant:
-        """Continue a ledger on its own terms.
+        """Open an existing ledger with the terms it was created with.
 
         Parameters
         ----------
         ledger : path or str
-            Its file or its address, where it must be.
+            File or address of the ledger.
         """
         budget = cls.__new__(cls)
         ForecastingView.__init__(budget, Ledger.open(place_of(ledger)))
@@ -241,29 +240,29 @@ class BudgetAccountant(Account, ForecastingView):
         adjacency: Adjacency | None = None,
         delta: float | None = None,
     ) -> BudgetPlan:
-        """Commit a list of releases in advance, and charge it once.
+        """Charge a list of releases in advance, once.
 
-        A list that is fixed before its first release may be accounted for jointly by privacy loss
-        distributions, which no filter may do. That is what makes a plan cheaper than its parts.
+        The list is fixed before its first release. Its joint cost is therefore computed with
+        privacy loss distributions, which makes a plan cheaper than its parts.
 
         Parameters
         ----------
         events : iterable of Event or PrivacySpent
-            The releases: events, or what `privacy_plan` of the estimators returns.
+            Releases: events, or results of the estimators' `privacy_plan`.
         label : str, optional
-            What the plan is for.
+            Purpose of the plan.
         adjacency : {"replace-one", "add-remove"}, optional
-            The relation of bare events; None means the budget's.
+            Adjacency relation of bare events. None means the budget's.
         delta : float, optional
-            The joint delta, counted by ``"basic"`` and ``"approx"`` composition. None takes the sum
-            of the deltas of all items that are a `PrivacySpent`, a `PureDPEvent` or an
-            `ApproxDPEvent`; other events need it given.
+            Joint delta, used by ``"basic"`` and ``"approx"`` composition. None takes the sum of the
+            deltas if all items are a `PrivacySpent`, a `PureDPEvent` or an `ApproxDPEvent`;
+            required for other events.
 
         Returns
         -------
         BudgetPlan
-            To be given to estimators as ``accountant=``: each event can be redeemed once, in any
-            order, from any process, also after a restart.
+            Accountant to pass to estimators as ``accountant=``. Each event can be redeemed once, in
+            any order, from any process, also after a restart.
 
         Raises
         ------
@@ -277,7 +276,7 @@ class BudgetAccountant(Account, ForecastingView):
             for item in events
         )
         if not parts:
-            raise ValueError("events must hold at least one event: an empty plan pays for nothing.")
+            raise ValueError("events must contain at least one event, got none.")
         joint, pair = joint_of(parts, self.desk, delta)
         own = (None, None) if pair is None else pair
         label = label or f"plan of {len(parts)} releases"
@@ -289,7 +288,7 @@ class BudgetAccountant(Account, ForecastingView):
         return BudgetPlan(self, self._record(request)["index"])
 
     def redeem(self, index: int) -> BudgetPlan:
-        """Return a plan that was committed earlier.
+        """Return an existing plan.
 
         Parameters
         ----------
@@ -299,7 +298,7 @@ class BudgetAccountant(Account, ForecastingView):
         Raises
         ------
         ValueError
-            If that entry is no plan.
+            If that entry is not a plan.
 
         Examples
         --------
@@ -311,7 +310,7 @@ class BudgetAccountant(Account, ForecastingView):
         2
         """
         if not 1 <= index <= self.desk.file.state().entries:
-            raise ValueError(f"index must be that of an entry, got {index!r}.")
+            raise ValueError(f"index must be the index of an entry, got {index!r}.")
         kind = self.desk.file.row(index)[0]["kind"]
         if kind != PLAN:
             raise ValueError(f"index={index} is an entry of kind {kind!r}, not a plan.")
@@ -319,7 +318,7 @@ class BudgetAccountant(Account, ForecastingView):
 
 
 def _reach(address: dict[str, Any]) -> BudgetAccountant | BudgetPlan:
-    """Return the budget or plan at an address; its first use finds out if the file is there."""
+    """Return the budget or plan at an address; its first use checks that the file exists."""
     budget = BudgetAccountant.__new__(BudgetAccountant)
     plan = address.get("plan")
     budget.__setstate__(address)

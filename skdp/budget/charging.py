@@ -1,4 +1,4 @@
-"""Which budget a fit charges, and which search the fit is part of."""
+"""The budget that a fit charges, and the search that it belongs to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _blocks_anywhere: dict[int, tuple[Any, int | None]] = {}
 
 
 def open_block(accountant: Any) -> None:
-    """Make a budget the one that fits without an accountant of their own charge."""
+    """Make fits without an accountant charge this budget."""
     here = _blocks_here.get()
     outer = here[-1][1] if here and here[-1][0] == os.getpid() else None
     number = config.post("budget", _address(accountant), hides=outer)
@@ -57,15 +57,15 @@ def close_block(accountant: Any) -> None:
         config.withdraw(number[0])
 
 
-# From here on guesses about a row are as good as certain: e^10 is 22,000.
+# A larger epsilon allows practically certain guesses about a row: e^10 is 22,000.
 _LARGE_EPSILON = 10.0
 
 
 class Account:
-    """What fits charge: a budget, or a plan that it has paid for. Copies of one are the same."""
+    """Anything that fits charge: a budget or a plan. Copies charge the same ledger."""
 
     desk: Desk
-    _needs_numbers = True  # where the currency does
+    _needs_numbers = True  # if the composition rule does
 
     def reserve(
         self,
@@ -80,44 +80,44 @@ class Account:
         seeded: bool = False,
         unit: Unit = "row",
     ) -> BudgetEntry:
-        """Charge a release that is about to run.
+        """Charge a release before it runs.
 
-        Whether it fits is decided, and the charge recorded, in one transaction that excludes all
-        other processes. The charge is on the disk when this returns. A plan has paid already: one
-        of its events is redeemed.
+        One transaction that excludes all other processes decides whether the charge fits, and
+        records it. The charge is on disk when the method returns. A plan is charged already; one of
+        its events is redeemed.
 
         Parameters
         ----------
         event : Event or PrivacySpent
-            What will run. A `PrivacySpent`, as `privacy_plan` of an estimator returns it, brings
-            its adjacency, epsilon, delta and seed along.
+            Release to charge. A `PrivacySpent`, as returned by the estimators' `privacy_plan`,
+            includes adjacency, epsilon, delta and whether the noise is seeded.
         label : str, optional
-            What the charge is for.
+            Purpose of the charge.
         adjacency : {"replace-one", "add-remove"}, optional
-            The relation that `event`, `epsilon` and `delta` refer to; None means the budget's.
+            Adjacency relation of `event`, `epsilon` and `delta`. None means the budget's.
         epsilon, delta : float, optional
-            A guarantee of the event by itself. ``"basic"`` and ``"approx"`` composition count it;
-            with `delta` alone they compute epsilon from the event. Numbers that say of themselves
-            that they are no guarantee (`PrivacyValue.is_guarantee`) are refused.
+            Guarantee of the event, used by ``"basic"`` and ``"approx"`` composition. With only
+            `delta`, they compute epsilon from the event. Numbers marked as no guarantee
+            (`PrivacyValue.is_guarantee`) are refused.
         estimator : str or estimator, optional
-            Who charges.
+            Estimator that charges, or its name.
         parameters : mapping, optional
-            Its parameters, for the record: described in plain values, seeds left out.
+            Parameters of the estimator for the record, as plain values without seeds.
         seeded : bool, default=False
             Whether the noise comes from a seed.
         unit : {"row", "group", "mixed"}, default="row"
-            What one record is: a row, or all rows that share an id in groups=.
+            Record that the guarantee protects: a row, or all rows that share an id in ``groups=``.
 
         Raises
         ------
         BudgetExceededError
             If the charge does not fit, or the plan has no such event left; nothing is charged then.
         LedgerError
-            If the ledger cannot be read, written or trusted: one class for each reason.
+            If the ledger cannot be read, written or trusted, with a subclass for each reason.
         TypeError, ValueError
-            If the charge is none, or cannot be converted to the budget's relation.
+            If the charge is invalid, or cannot be converted to the budget's adjacency relation.
         UnsupportedEventError
-            If nothing is proved of such an event in the budget's currency.
+            If the budget's composition rule has no proved bound for the event.
         """
         request = self.desk.prepare(
             event,
@@ -135,22 +135,26 @@ class Account:
         return BudgetEntry.from_row(row, self.desk.currency.units, request.event)
 
     def _record(self, request: Request) -> Row:
-        """Have a request paid for and recorded."""
+        """Charge and record a request."""
         return self.desk.admit(request)
 
     def _address(self) -> dict[str, Any]:
-        """Say where other processes find it."""
+        """Return the address at which other processes find it."""
         return self.desk.address()
 
     def __enter__(self) -> Self:
-        """Have the fits of a block charge this budget or plan.
+        """Make the fits of a block charge this budget or plan.
 
-        A fit charges its estimator's ``accountant=``; else the innermost block that is open in its
-        own thread; else the budget that its estimator was bound to, by being constructed, cloned or
-        pickled in a block; else the block that is open in another thread, or in the process that
-        started this one. It raises where such blocks are of several budgets. Where there is none it
-        is *not charged*, unless ``skdp.set_config(require_budget=True)`` has it raise. The guide on
-        budgets lists the cases.
+        A fit charges the first of these that exists:
+
+        - its estimator's ``accountant=``;
+        - the innermost block that is open in its thread;
+        - the budget that its estimator was bound to, by being constructed, cloned or pickled in a
+          block;
+        - the block that is open in another thread, or in the process that started this one.
+
+        If several budgets are possible, the fit raises. If there is none, it is *not charged*, or
+        raises with ``skdp.set_config(require_budget=True)``. See the guide on budgets.
         """
         open_block(self)
         return self
@@ -167,19 +171,19 @@ class Account:
 
 
 class _Unclear:
-    """Stands for several budgets of which nobody knows which one is meant."""
+    """Stands for several open budgets if none of them is clearly the one to charge."""
 
     def reserve(self, event: Any, **_: Any) -> None:
         raise RuntimeError(
-            "It is unclear which budget to charge: this thread or process has no `with` block of "
-            "its own, and the blocks that it may work for, or the one that the estimator was made "
-            "in, are of several budgets, or of one that only their own process can reach. Give "
-            "the estimator its accountant=, or construct it anew in the block."
+            "It is unclear which budget to charge: this thread or process has no open `with` "
+            "block. The blocks open elsewhere, and the one in which the estimator was made, belong "
+            "to several budgets, or to one that only another process can reach. Pass accountant= "
+            "to the estimator, or construct it again in the block."
         )
 
 
 def _address(accountant: Any) -> Any:
-    """Say where other processes find a budget; None if they cannot."""
+    """Return the address at which other processes find a budget; None if they cannot."""
     address = getattr(accountant, "_address", None)
     return None if address is None else address()
 
@@ -188,16 +192,16 @@ _reach: Callable[[Any], Any]
 
 
 def reach_budgets_by(reach: Callable[[Any], Any]) -> None:
-    """Let the module of budgets, which imports this one, say how one is found at its address."""
+    """Register the function that returns the budget at an address."""
     global _reach
     _reach = reach
 
 
 def find_accountant(bound: Any = None) -> Any:
-    """Return the budget that a fit without an accountant of its own charges."""
+    """Return the budget that a fit without `accountant` charges."""
     # The innermost block of this thread comes first. A thread or process without one may work for
-    # the block that another thread or an ancestor has open. Where there are several, what the
-    # estimator is bound to decides; if that is none of them, nobody knows which budget is meant.
+    # the block that another thread or an ancestor has open. If there are several, the budget to
+    # which the estimator is bound decides; if that is not one of them, the budget is unclear.
     here = _blocks_here.get()
     if here and here[-1][0] == os.getpid():
         return here[-1][2]
@@ -213,14 +217,31 @@ def find_accountant(bound: Any = None) -> Any:
     return _Unclear() if unclear else next(iter(distinct.values()), None)
 
 
+def binding_of(release: Any) -> Any:
+    """Return the budget to which a release is bound, None if to none.
+
+    A search that is not bound has the binding of its parts, unless a block is open.
+    """
+    bound = getattr(release, "_bound_accountant", None)
+    if bound is not None or find_accountant() is not None:
+        return bound
+    bindings = [part._bound_accountant for part in getattr(release, "_searched", tuple)()]
+    found = {
+        each if isinstance(each, LeftBehind) else _identity(each): each
+        for each in bindings
+        if each is not None
+    }
+    return _Unclear() if len(found) > 1 else next(iter(found.values()), None)
+
+
 def find_relation(estimator: Any) -> Adjacency:
-    """Return the relation that a fit counts in: its own, its budget's, or else replace-one."""
+    """Return the adjacency of a fit: the estimator's, its budget's, or else replace-one."""
     own: Adjacency | None = getattr(estimator, "adjacency", None)
     if own is not None:
         return own
     budget = getattr(estimator, "accountant", None)
     if budget is None:
-        budget = find_accountant(getattr(estimator, "_bound_accountant", None))
+        budget = find_accountant(binding_of(estimator))
     ledger = getattr(budget, "accountant", budget)  # a plan names its budget
     found: Adjacency = getattr(ledger, "adjacency", "replace-one")
     return found
@@ -228,7 +249,7 @@ def find_relation(estimator: Any) -> Adjacency:
 
 @contextmanager
 def supposed(accountant: Any) -> Iterator[None]:
-    """Have this thread take a budget for that of a block, to ask what its fits would charge."""
+    """Treat a budget as that of a block in this thread, for forecasts."""
     outer = _blocks_here.get()
     token = _blocks_here.set((*outer, (os.getpid(), 0, accountant)))
     try:
@@ -238,7 +259,7 @@ def supposed(accountant: Any) -> Iterator[None]:
 
 
 def _known(left: LeftBehind, known: Iterable[Any] = ()) -> Any:
-    """Return the budget that was left behind if it is known here, None elsewhere."""
+    """Return the budget of a file if this process knows it, else None."""
     for budget in known:
         address = _address(budget)
         if address is not None and LeftBehind.of(address) == left:
@@ -254,7 +275,7 @@ def _innermost_blocks() -> list[Any]:
 
 
 def _identity(budget: Any) -> Any:
-    """Tell budgets apart, and find the same under two names of its file."""
+    """Return a key that is equal for the same budget, also under two names of its file."""
     address = _address(budget)
     if address is None:
         return id(budget)
@@ -262,20 +283,20 @@ def _identity(budget: Any) -> Any:
 
 
 class ChargesBudget(PlainParameters):
-    """Mixin of everything that fits privately: it stays with the budget of its block."""
+    """Mixin of private estimators, which binds them to the budget of their block."""
 
-    # What is constructed, cloned, pickled or unpickled inside ``with accountant:`` is bound to the
-    # block's budget, so that a fit in another process or thread, or after the block, charges it
-    # too. An estimator that came back from a worker stays bound to that budget.
+    # An estimator that is constructed, cloned, pickled or unpickled inside ``with accountant:`` is
+    # bound to the block's budget. A fit in another process or thread, or after the block, charges
+    # it too. An estimator that came back from a worker stays bound to that budget.
 
     _bound_accountant: Any = None
-    # What stands for the budget that the last fit has charged: a file of it is bound to that.
+    # Placeholder for the budget that the last fit charged; a file of the estimator is bound to it.
     _charged: LeftBehind | None = None
     # Public name of a schema's unit, and its bound on rows; `TableSchema.pipeline` sets it.
     _protects: dict[str, Any] | None = None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Bind what is constructed, copied or unpickled in a block."""
+        """Bind an estimator that is constructed, copied or unpickled in a block."""
         return super().__new__(cls)._bind(None)
 
     def _bind(self, bound: Any) -> Self:
@@ -322,7 +343,7 @@ class ChargesBudget(PlainParameters):
 
 
 def check_accountant(accountant: Any) -> None:
-    """Refuse a parameter that is no budget."""
+    """Refuse a parameter that is not a budget."""
     if accountant is not None and not callable(getattr(accountant, "reserve", None)):
         raise TypeError(
             "accountant must be None or a budget such as skdp.budget.BudgetAccountant, got "
@@ -331,16 +352,16 @@ def check_accountant(accountant: Any) -> None:
 
 
 def is_counted(release: Any) -> bool:
-    """Tell whether a release charges a budget."""
+    """Return whether a release charges a budget."""
     own = release.accountant
-    bound = getattr(release, "_bound_accountant", None)
+    bound = binding_of(release)
     return isinstance(find_accountant(bound) if own is None else own, Account)
 
 
 def charge_fit(estimator: Any, spent: PrivacySpent, task: Any = None, method: str = ".fit") -> None:
-    """Charge what a fit is about to spend; `task`, its `CallbackContext`, may name its search."""
+    """Charge a fit before it runs; `task`, its `CallbackContext`, may name its search."""
     parameters = estimator.get_params(deep=False)
-    bound = getattr(estimator, "_bound_accountant", None)
+    bound = binding_of(estimator)
     search = find_search(task)
     if search is not None:
         parameters = {**parameters, "search": search.record()}
@@ -365,22 +386,21 @@ def charge(
     parameters: Mapping[str, Any] | None = None,
     bound: Any = None,
 ) -> Any:
-    """Charge what a call is about to spend to its budget, or to what `find_accountant` returns.
+    """Charge a call to its budget, or to the budget that `find_accountant` returns.
 
-    Return what was charged; None if nobody keeps count.
+    Return the budget; None if there is none and none is required.
     """
-    # Without any nobody keeps count, unless the configuration requires a budget.
     check_accountant(accountant)
     if accountant is None:
         accountant = find_accountant(bound)
     if accountant is None:
         if get_config()["require_budget"]:
-            # Functions are bound to no budget: nothing of them is constructed in a block.
+            # Functions are not bound to a budget, since nothing is constructed in a block.
             construct = "construct and fit it" if method else "call it"
             raise BudgetRequiredError(
-                f"{name}{method} has no budget to charge, and require_budget is set. Give it "
-                f"accountant=BudgetAccountant(...), or {construct} inside `with budget:`; "
-                "skdp.config_context(require_budget=False) lets uncounted fits run."
+                f"{name}{method} has no budget to charge, and require_budget is set. Pass "
+                f"accountant=BudgetAccountant(...), or {construct} inside `with budget:`. To run "
+                "without a charge, use skdp.config_context(require_budget=False)."
             )
         return None
     if isinstance(accountant, Account):
@@ -400,16 +420,16 @@ def charge(
 
 
 def _warn_of_waste(call: str, spent: PrivacySpent) -> None:
-    """Warn of what is charged and protects nobody."""
+    """Warn of charges that protect no one."""
     if spent.seeded:
         warn_once(
-            f"{call} takes its noise from random_state=, and charges a budget: whoever knows or "
-            "guesses the seed can take the noise away again. Give random_state=None to what you "
-            "publish; seeds are for made-up rows."
+            f"{call} takes its noise from random_state= and charges a budget. Anyone who knows or "
+            "guesses the seed can remove the noise. Use random_state=None for releases; seeds are "
+            "for synthetic rows."
         )
     if spent.epsilon > _LARGE_EPSILON:
         warn_once(
-            f"{call} asks for epsilon={spent.epsilon:g}: what one row adds to the odds of a guess "
-            f"about it may be a factor of e^{spent.epsilon:g}, which protects nobody. Take 1 to 3 "
-            "for a release, and large ones for made-up rows."
+            f"{call} requests epsilon={spent.epsilon:g}: one row may change the odds of a guess "
+            f"about it by a factor of e^{spent.epsilon:g}, which protects no one. Use 1 to 3 for a "
+            "release, and large values for synthetic rows."
         )

@@ -1,8 +1,8 @@
-"""Settings of the library, and how processes tell them to their descendants.
+"""Settings of the library, and their transfer to descendant processes.
 
-An environment variable reaches only processes that are started later, and joblib reuses its own.
-So the variable names a file for each process and its ancestors, and the file says what holds now.
-The folder around it belongs to this user alone: nobody else can write or replace the file.
+An environment variable reaches only processes started later, and joblib reuses its workers. The
+variable therefore names a file for each process and its ancestors, with the current settings. The
+file's folder belongs to this user; no other user can write or replace the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 _VARIABLE = "SKDP_NOTICES"
 _numbers = itertools.count()
-# By number: what a notice is about, what it says, and which one it hides while it is up.
+# By number: topic and value of a notice, and the notice that it hides.
 _posted: dict[int, tuple[str, Any, int | None]] = {}
 _lock = threading.RLock()  # a signal handler may post as well
 _file = Path()
@@ -38,8 +38,8 @@ def _begin() -> None:
     try:
         _ancestors = [str(name) for name in json.loads(os.environ.get(_VARIABLE) or "[]")]
     except (ValueError, TypeError):
-        _ancestors = ["\0"]  # nobody knows what it says
-    folder = ""  # where there is no room for temporary files at all, `post` says so
+        _ancestors = ["\0"]  # unreadable
+    folder = ""  # without space for temporary files, `post` raises
     with contextlib.suppress(OSError):
         folder = tempfile.gettempdir()
     _file = Path(folder, f"skdp-{uuid.uuid4().hex}", "notices.json")
@@ -52,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def post(topic: str, value: Any, hides: int | None = None) -> int:
-    """Let all descendants know; the number returned takes the notice down again."""
+    """Post a notice for all descendants; return its number for `withdraw`."""
     number = next(_numbers)
     with _lock:
         _posted[number] = (topic, value, hides)
@@ -67,15 +67,15 @@ def post(topic: str, value: Any, hides: int | None = None) -> int:
 
 
 def withdraw(number: int) -> None:
-    """Take a notice down, if it is this process's own and not down already."""
+    """Withdraw a notice of this process, if it is still posted."""
     with _lock:
         if _posted.pop(number, None) is not None:
             _publish()
 
 
 def heard(topic: str) -> list[Any]:
-    """Return what the nearest ancestor that has posted anything on a topic says now."""
-    # Where that cannot be read, there is something that nobody knows: None.
+    """Return the current notices on a topic of the nearest ancestor that has any."""
+    # None stands for a file that cannot be read.
     for name in _ancestors:
         try:
             notices = json.loads(Path(name).read_text())
@@ -98,8 +98,8 @@ def _publish() -> None:
         except OSError as error:
             raise OSError(
                 error.errno,
-                "processes started from here could not be told of budgets and settings, as there "
-                f"is no room for temporary files ({error.strerror}); give TMPDIR a folder",
+                "processes started from here cannot learn about budgets and settings, since no "
+                f"temporary file can be created ({error.strerror}); set TMPDIR to a usable folder",
                 str(_file.parent),
             ) from error
     hidden = {hides for _, _, hides in _posted.values()}
@@ -117,7 +117,7 @@ def _end() -> None:
 
 
 _REQUIRE_BUDGET = "require_budget"
-# What the innermost context of this thread says, and the process that it was entered in.
+# Setting of the innermost context of this thread, and the process that entered it.
 _here: ContextVar[tuple[int, bool] | None] = ContextVar("skdp_require_budget", default=None)
 # Notices of this process that budgets are required: of `set_config`, and of open contexts.
 _setting: int | None = None
@@ -125,15 +125,15 @@ _contexts: set[int] = set()
 
 
 def get_config() -> dict[str, bool]:
-    """Return the settings that hold here and now.
+    """Return the current settings.
 
     Returns
     -------
     dict
-        ``"require_budget"``: whether a fit that no budget is charged for raises. It is what an
-        enclosing `config_context` of this thread says. Outside them it is true if a context of any
-        thread, `set_config`, the environment variable ``SKDP_REQUIRE_BUDGET`` (``1`` or ``true``)
-        or a process that this one was started by requires budgets.
+        ``"require_budget"``: whether a fit without a budget raises. An enclosing `config_context`
+        of this thread determines it. Otherwise it is True if budgets are required by a context of
+        any thread, by `set_config`, or by a process that started this one. The environment
+        variable ``SKDP_REQUIRE_BUDGET`` (``1`` or ``true``) requires them too.
 
     Examples
     --------
@@ -151,13 +151,13 @@ def get_config() -> dict[str, bool]:
 
 
 def set_config(*, require_budget: bool | None = None) -> None:
-    """Change settings, for all threads of this process and for the processes started by it.
+    """Change settings for all threads of this process and for the processes started by it.
 
     Parameters
     ----------
     require_budget : bool or None, default=None
-        Whether fits without a budget raise `BudgetRequiredError`; None changes nothing. False takes
-        back what an earlier call required, but not what the environment or a parent process does.
+        Whether fits without a budget raise `BudgetRequiredError`. False undoes an earlier call, but
+        not a requirement by the environment or a parent process. None changes nothing.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def set_config(*, require_budget: bool | None = None) -> None:
     >>> skdp.set_config(require_budget=True)
     >>> skdp.get_config()["require_budget"]
     True
-    >>> skdp.set_config(require_budget=False)  # takes it back
+    >>> skdp.set_config(require_budget=False)  # undo
     """
     global _setting
     if require_budget is None:
@@ -180,9 +180,9 @@ def set_config(*, require_budget: bool | None = None) -> None:
 def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
     """Change settings for a block.
 
-    Unlike in scikit-learn, what is made stricter is so for all threads and processes that have no
-    settings of their own: work that a block hands over must not become lax. What is made laxer is
-    so for this thread alone.
+    Unlike in scikit-learn, a stricter setting applies to all threads and processes without their
+    own settings, so that work started in the block stays strict. A laxer setting applies only to
+    this thread.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def config_context(*, require_budget: bool | None = None) -> Iterator[None]:
     Yields
     ------
     None
-        The settings before the block return after it.
+        The previous settings are restored after the block.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The desk of a budget: charges are priced, decided and recorded, stored ones priced again."""
+"""The desk of a budget: it prices, decides and records charges, and checks stored ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from skdp.exceptions import LedgerDamagedError, UnsupportedEventError
 
 
 class Desk:
-    """What a budget and its plans share: the ledger, its terms and its currency."""
+    """The ledger, terms and composition rule shared by a budget and its plans."""
 
     def __init__(self, file: Ledger, home: str | None = None) -> None:
         self.file = file
@@ -34,34 +34,34 @@ class Desk:
 
     @cached_property
     def currency(self) -> BudgetFilter:
-        """The filter that the ledger's first row commits to."""
+        """The filter named in the ledger's first row."""
         return filter_of(self.file.genesis, self.file.where)
 
     def prepare(
         self, event: Event | PrivacySpent, *, needs_numbers: bool = True, **details: Any
     ) -> Request:
-        """Check what a caller says about a release, and restate it in the budget's relation."""
+        """Check a description of a release, and convert it to the budget's adjacency."""
         needed = self.currency.needs_pairs and needs_numbers
         return prepare(event, self.terms.adjacency, needed, **details)
 
     @at_home
     def admit(self, request: Request, *, keep: bool = True) -> Any:
-        """Decide and record in one transaction; the price is worked out before it starts."""
+        """Decide and record in one transaction, with a price computed before."""
         seen = self.file.seen.spent
         while True:
             cost = self.currency.price(request.charge, seen)
             if min(cost) < 0:
-                raise ValueError(f"{request.label} has the price {cost}, which is none.")
+                raise ValueError(f"{request.label} has a negative cost, {cost}.")
             with self.file.opened(writing=True, keep=keep) as end:
                 if self.currency.fits(end.state.spent, cost):
                     return end.append(request.row, cost)
-                # A price may depend on what is spent: ask again if others have charged meanwhile.
+                # A price may depend on the spent budget: try again if others charged meanwhile.
                 final, seen = end.state.spent == seen, end.state.spent
             if final:
                 raise refusal(request, cost, seen, self.currency)
 
     def address(self) -> dict[str, Any]:
-        """Say where other processes find the budget."""
+        """Return the address at which other processes find the budget."""
         return {
             "path": str(self.file.where),
             "identity": self.file.identity,
@@ -69,14 +69,14 @@ class Desk:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return what leads to the ledger, also from other machines."""
+        """Return the address of the ledger, also for other machines."""
         # A server is reached from everywhere.
         home = name_home(self.home) if isinstance(self.file.where, Path) else None
         return {**self.address(), "path": self.file.where, "home": home}
 
     @classmethod
     def at(cls, state: Mapping[str, Any]) -> Desk:
-        """Return the desk of a ledger that is known already."""
+        """Return the desk of a known ledger."""
         place = known_place(state["path"])
         file = Ledger.reach(place, state["identity"], state["genesis"])
         return cls(file, state.get("home"))
@@ -85,14 +85,14 @@ class Desk:
         return Desk.at, (self.state(),)
 
 
-# By how much a price may differ in its last digits, between machines.
+# Prices may differ in their last digits between machines.
 _ROUNDING = 1 - Fraction(1, 10**6)
-# A process that had not seen the last charges may have priced by what was spent before them.
+# A process may have computed a price before it saw the last charges.
 _STATES = 100
 
 
 def price_again(desk: Desk, rows: Iterable[Row]) -> list[int]:
-    """Refuse entries that cost less than their events; return those that nobody can price."""
+    """Refuse entries that cost less than their events; return those that cannot be priced."""
     spent: list[Amounts] = [desk.currency.nothing]
     plans: dict[int, Row] = {}
     unknown: list[int] = []
@@ -103,7 +103,7 @@ def price_again(desk: Desk, rows: Iterable[Row]) -> list[int]:
             if row["kind"] == PLANNED:
                 paid = _is_of_plan(desk, row, plans.get(row["plan"]))
             else:
-                # Whatever was spent before, a price is one that its event is proved to keep to.
+                # A price is valid for its event, whatever was spent before.
                 kind = canonical({name: row.get(name) for name in _PRICED})
                 prices = known.setdefault(kind, [])
                 paid = any(_covers(cost, price) for price in prices)
@@ -120,7 +120,7 @@ def price_again(desk: Desk, rows: Iterable[Row]) -> list[int]:
     return unknown
 
 
-# What the price of an entry follows from.
+# Fields that determine the price of an entry.
 _PRICED = ("kind", "event", "events", "pairs", "epsilon", "delta", "adjacency")
 
 
@@ -131,7 +131,7 @@ def _covers(cost: Amounts, price: Amounts) -> bool:
 def _is_paid(
     desk: Desk, charge: Charge, cost: Amounts, states: Iterable[Amounts], prices: list[Amounts]
 ) -> bool:
-    """Tell whether a cost covers a price of a charge; prices that were worked out are kept."""
+    """Return whether a cost covers a price of a charge; append computed prices to `prices`."""
     for state in states:
         try:
             prices.append(desk.currency.price(charge, state))
@@ -145,12 +145,12 @@ def _is_paid(
 
 
 def _states(spent: list[Amounts]) -> Iterable[Amounts]:
-    """Return what may have been spent when an entry was priced, the likeliest first."""
+    """Return the possible spent budgets when an entry was priced, the likeliest first."""
     return dict.fromkeys([*spent[: -_STATES - 1 : -1], spent[0]])
 
 
 def _charge_of(desk: Desk, row: Row) -> Charge:
-    """Return the charge of an entry as it was asked for."""
+    """Return the charge that an entry was requested with."""
     adjacency = desk.terms.adjacency
     if row["kind"] == PLAN:
         pairs: list[Any] = row["pairs"]
@@ -163,7 +163,7 @@ def _charge_of(desk: Desk, row: Row) -> Charge:
 
 
 def _is_of_plan(desk: Desk, row: Row, plan: Row | None) -> bool:
-    """Tell whether a release is one that its plan has paid for."""
+    """Return whether a release is an event of its plan."""
     if plan is None or not 0 <= row["place"] < len(plan["events"]):
         return False
     event = _charge_of(desk, row).event
@@ -171,28 +171,28 @@ def _is_of_plan(desk: Desk, row: Row, plan: Row | None) -> bool:
 
 
 def not_priced(entries: list[int]) -> str:
-    """Say which entries nobody could price again."""
+    """Return the warning about entries that could not be priced again."""
     some = ", ".join(map(str, entries[:10])) + ", ..." * (len(entries) > 10)
     return (
-        f"{len(entries)} entries could not be priced again ({some}): they are of a newer version, "
-        "or plans of one that did not write down the pairs of their parts."
+        f"The cost of {len(entries)} entries could not be recomputed ({some}): they were made by a "
+        "newer version, or are plans of a version that did not record the pairs of their parts."
     )
 
 
 def _too_cheap(desk: Desk, row: Row) -> LedgerDamagedError:
     by = f"skdp {row['skdp']} ({row['code']})" if "skdp" in row else "an earlier skdp"
     return LedgerDamagedError(
-        f"The ledger {desk.file.where} holds an entry that cost less than this version charges for "
-        f"its event: entry {row['index']}, charged by {by}. Either it was rewritten, or the "
-        "version that charged it had a fault: the changelog names these, under Privacy. Charges "
-        "go on; what is spent is more than the ledger says."
+        f"The ledger {desk.file.where} contains an entry that cost less than this version charges "
+        f"for its event: entry {row['index']}, charged by {by}. It was rewritten, or that version "
+        "had a fault; the changelog lists such faults under Privacy. Charges are still possible, "
+        "but more is spent than the ledger reports."
     )
 
 
 def joint_of(
     charges: Sequence[Charge], desk: Desk, delta: float | None
 ) -> tuple[ComposedEvent, tuple[float, float] | None]:
-    """Return an event that stands for all charges, and its pair if the budget counts pairs."""
+    """Return a joint event of all charges, and its pair if the budget adds up pairs."""
     if not desk.currency.needs_pairs:
         return ComposedEvent(tuple(charge.event for charge in charges)), None
     adjacency = desk.terms.adjacency
@@ -200,8 +200,8 @@ def joint_of(
     known = [pair for pair in pairs if pair is not None]
     if delta is None and len(known) < len(pairs):
         raise ValueError(
-            "delta must be given: this budget counts epsilon and delta, and not all events of the "
-            "plan name theirs."
+            "delta is required: this budget adds up epsilon and delta, and not all events of the "
+            "plan state them."
         )
     if delta is None:
         delta = decimal_up(sum((pair[1] for pair in known), Fraction(0)))
@@ -222,7 +222,7 @@ def joint_of(
 
 
 def written_today(event: Row) -> str:
-    """Return a written event as its class writes it now: it may have a parameter more."""
+    """Return a written event in the current form of its class, which may have more parameters."""
     try:
         event = write_event(read_event(event))
     except (TypeError, ValueError):

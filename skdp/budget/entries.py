@@ -1,4 +1,4 @@
-"""Entries of a ledger, and the terms that its first row commits to."""
+"""Entries of a ledger, and the terms in its first row."""
 
 from __future__ import annotations
 
@@ -26,45 +26,44 @@ CHARGE, PLAN, PLANNED = "charge", "plan", "planned"
 _LONGEST_TEXT = 200
 _MOST_ITEMS = 20
 
-# Parameters that do not describe what is computed from the rows. A seed must not be recorded: who
-# knows it can take the noise off.
+# Parameters without influence on the result, and seeds: a seed reveals the noise.
 _NEVER_RECORDED = frozenset({"accountant", "random_state", "verbose", "n_jobs", "pre_dispatch"})
 
 
 @dataclass(frozen=True)
 class BudgetEntry:
-    """One entry of the ledger: what was run, what it can leak, and what it cost.
+    """One entry of the ledger, with its event, its guarantee and its cost.
 
     Parameters
     ----------
     index : int
-        Place in the ledger, from 1.
+        Position in the ledger, from 1.
     time : str
-        When it was charged, ISO 8601 in UTC.
+        Time of the charge, ISO 8601 in UTC.
     kind : {"charge", "plan", "planned"}
-        A single charge; a plan, charged as a whole; or a release that a plan has paid for.
+        A single charge; a plan; or a release of a plan, which costs nothing more.
     label : str
-        What the charge is for.
+        Purpose of the charge.
     estimator : str or None
         Name of the class that charged.
     parameters : dict
-        Its parameters, as plain values.
+        Parameters of the estimator, as plain values.
     event : Event
-        What was run.
+        Event that was charged.
     epsilon, delta : float or None
-        A guarantee of the event by itself, where one was given.
+        Guarantee of the event, if one was stated.
     adjacency : {"replace-one", "add-remove"}
-        The relation that `event`, `epsilon` and `delta` refer to.
+        Adjacency relation of `event`, `epsilon` and `delta`.
     cost : dict of str to Fraction
-        Exact cost in each unit of the budget's currency.
+        Exact cost in each unit of the budget's composition rule.
     seeded : bool
         Whether the noise came from a seed.
     plan : int or None
-        Index of the plan that paid for this release.
+        Index of the plan of this release.
     unit : {"row", "group", "mixed"}
-        What one record is: a row, or all rows that share an id in groups=.
+        Record that the guarantee protects: a row, or all rows that share an id in ``groups=``.
     skdp, code : str
-        Version of the package that charged, and digest of its code; "unknown" of older entries.
+        Version of the package that charged, and digest of its code; "unknown" for older entries.
 
     Examples
     --------
@@ -95,19 +94,19 @@ class BudgetEntry:
 
     @classmethod
     def from_row(cls, row: Row, units: tuple[str, ...], event: Event | None = None) -> BudgetEntry:
-        """Read an entry from a row of the ledger; `units` are those of the budget's currency."""
+        """Return the entry of a ledger row; `units` are those of the composition rule."""
         cost = dict(zip(units, read_amounts(row["cost"]), strict=True))
         event = event or read_event(row["event"])
         return cls(**{**_fields(row), "event": event, "cost": cost})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain, JSON-ready values; the cost in numbers, rounded up."""
+        """Return the fields as plain, JSON-ready values; costs as numbers, rounded up."""
         cost = {unit: write_up(amount) for unit, amount in self.cost.items()}
         return {**vars(self), "event": self.event.to_dict(), "cost": cost}
 
 
 def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
-    """Return an entry as `BudgetEntry.to_dict` does, also if its event is of an unknown class."""
+    """Return an entry like `BudgetEntry.to_dict`, also if its event's class is unknown."""
     cost = zip(units, read_amounts(row["cost"]), strict=True)
     fields = _fields(row)
     if None not in (fields["epsilon"], fields["delta"]):
@@ -120,11 +119,11 @@ def record_of(row: Row, units: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _refuse_disproved(entry: dict[str, Any], written: dict[str, Any]) -> None:
-    """Refuse to repeat a guarantee that an entry's own event disproves."""
+    """Refuse an entry with a guarantee that its event disproves."""
     try:
         event = read_event(written)
     except (TypeError, ValueError):
-        return  # of an unknown class, of which nothing is proved
+        return  # of an unknown class
     try:
         refuse_disproved(event, entry["adjacency"], entry["epsilon"], entry["delta"])
     except ValueError as error:
@@ -139,18 +138,18 @@ def _fields(row: Row) -> dict[str, Any]:
 
 
 def write_event(event: Event) -> dict[str, Any]:
-    """Write an event so that JSON can carry it."""
+    """Return an event in a form that JSON can store."""
     marked: dict[str, Any] = _map_numbers(event.to_dict(), _mark)
     return marked
 
 
 def read_event(written: dict[str, Any]) -> Event:
-    """Read what `write_event` wrote."""
+    """Return the event that `write_event` wrote."""
     return Event.from_dict(_map_numbers(written, _unmark))
 
 
 def write_up(amount: Fraction) -> float:
-    """Return the float nearest to an amount that, as it is printed, is at least the amount."""
+    """Return the nearest float that, as printed, is at least an amount."""
     try:
         nearest = float(amount)
     except OverflowError:
@@ -160,8 +159,8 @@ def write_up(amount: Fraction) -> float:
 
 def describe_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     """Describe an estimator's parameters in plain values."""
-    # Left out are seeds, which would give the noise away, and what has no part in the result:
-    # verbosity, numbers of jobs, the accountant itself. Arrays are described by their shape, other
+    # Omitted: seeds, which would reveal the noise, and parameters without influence on the result
+    # (verbosity, numbers of jobs, the accountant). Arrays are described by their shape, other
     # estimators by their class and parameters; long texts and lists are cut.
     return {
         str(name): plain(value)
@@ -171,7 +170,7 @@ def describe_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def plain(value: Any, depth: int = 3) -> Any:
-    """Describe a value in what JSON knows."""
+    """Describe a value in JSON types."""
     if value is None or isinstance(value, bool | str):
         return _cut(value) if isinstance(value, str) else value
     if isinstance(value, Integral):
@@ -197,7 +196,7 @@ def plain(value: Any, depth: int = 3) -> Any:
 
 
 def is_recorded(name: object) -> bool:
-    """Tell whether a parameter, possibly of a nested estimator, may be in the ledger."""
+    """Return whether a parameter, possibly of a nested estimator, may be in the ledger."""
     return str(name).rpartition("__")[2] not in _NEVER_RECORDED
 
 
@@ -206,7 +205,7 @@ def _cut(text: str) -> str:
 
 
 def make_json_ready(value: Any) -> Any:
-    """Return a record with numbers that are not finite as text, which JSON has no numbers for."""
+    """Return a record with non-finite numbers as text, which JSON cannot store."""
     return _map_numbers(value, lambda item: plain_number(item) if isinstance(item, float) else item)
 
 
@@ -237,7 +236,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class BudgetTerms:
-    """Totals, relation and currency of a budget, fixed when it is created."""
+    """Totals, adjacency and composition of a budget, fixed at its creation."""
 
     epsilon: float
     delta: float
@@ -256,10 +255,10 @@ class BudgetTerms:
         name: Any,
         stated_epsilon: Any,
     ) -> BudgetTerms:
-        """Check what a user asks for."""
+        """Check a user's terms."""
         currency = make_filter(composition, epsilon, delta, adjacency, stated_epsilon)
         if name is not None and not isinstance(name, str):
-            raise ValueError(f"name must be a text or None, got {name!r}.")
+            raise ValueError(f"name must be a str or None, got {name!r}.")
         part = None if stated_epsilon is None else float(stated_epsilon)
         return cls(currency.epsilon, currency.delta, adjacency, composition, name, part)
 
@@ -291,7 +290,7 @@ class BudgetTerms:
         return cls(epsilon, delta, row["adjacency"], row["composition"], row["name"], stated)
 
     def agree_with(self, found: BudgetTerms, where: object) -> None:
-        """See that a ledger that was there already is of these terms."""
+        """Refuse an existing ledger with other terms."""
         free = {"name": None, "composition": AUTO, "stated_epsilon": None}
         differences = [
             f"{field}={getattr(found, field)!r} and not {value!r}"
@@ -301,25 +300,25 @@ class BudgetTerms:
         if differences:
             raise LedgerMismatchError(
                 f"The ledger {where} was created with {', '.join(differences)}. The terms of a "
-                "budget never change: continue with them by BudgetAccountant.open(path), or give "
-                "the new budget a ledger of its own."
+                "budget cannot be changed: continue it with BudgetAccountant.open(path), or use "
+                "another ledger for the new budget."
             )
 
 
 def filter_of(row: Mapping[str, Any], where: object) -> BudgetFilter:
-    """Return the filter of a ledger, the very one that its first row commits to."""
+    """Return the filter named in the first row of a ledger."""
     try:
         currency = BudgetTerms.from_row(row).filter()
         alike = currency.adopt_limits(row)
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerDamagedError(
-            f"The ledger {where} has terms that skdp does not know: {error}. Read it with the "
-            f"version that made it, skdp {row.get('skdp')}."
+            f"The ledger {where} has unknown terms: {error}. Read it with the version that created "
+            f"it, skdp {row.get('skdp')}."
         ) from error
     if not alike:
         raise LedgerMismatchError(
-            f"The ledger {where} was made by skdp {row.get('skdp')}, which counts in other units "
-            "or limits than this version. Continue it with that version, or start a new budget of "
-            "what `skdp ledger show` says is left."
+            f"The ledger {where} was created by skdp {row.get('skdp')}, which counts in other "
+            "units or limits than this version. Continue it with that version, or start a new "
+            "budget with the remaining budget that `skdp ledger show` reports."
         )
     return currency

@@ -1,4 +1,4 @@
-"""Answers of a budget before anything is charged: which charges would fit, how often."""
+"""Forecasts of a budget: which charges would fit, and how often."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ from skdp.exceptions import BudgetExceededError, CalibrationError
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """How far a list of charges, repeated in rounds, would get before one is refused."""
+    """The charges of a list, repeated in rounds, that are granted before one is refused."""
 
     currency: BudgetFilter
     requests: Sequence[Request]
-    rounds: float  # that would be granted whole; infinite where nothing limits them
-    spent: Amounts  # after these, or after all charges that would be granted if one is refused
+    rounds: float  # granted completely; infinite if nothing limits them
+    spent: Amounts  # after these, or after all granted charges if one is refused
     refused: tuple[int, Amounts] | None = None  # which one of its round, and its cost
 
     def error(self, needed: int, who: str, before: Amounts) -> BudgetExceededError:
-        """Return the error of the refused charge, which says how many there would have been."""
+        """Return the error of the refused charge, with the number of charges that fit."""
         assert self.refused is not None
         place, cost = self.refused
         error = refusal(self.requests[place], cost, self.spent, self.currency)
         if needed > 1:
             granted = int(self.rounds) * len(self.requests) + place
-            told = f"{who} needs {needed} charges, of which {granted} fit."
-            error.args = (f"{told}{self._shares(needed, before)} The next one: {error}",)
+            told = f"{who} needs {needed} charges, and {granted} of them fit."
+            error.args = (f"{told}{self._shares(needed, before)} The next charge: {error}",)
         return error
 
     def _shares(self, needed: int, before: Amounts) -> str:
-        """Say with which (epsilon, delta) each of all charges would fit."""
+        """Return a sentence with the (epsilon, delta) per charge at which all charges fit."""
         kinds = {kind_of(request.event) for request in self.requests}
         relations = {request.row["adjacency"] for request in self.requests}
         kind = "gaussian" if kinds == {"gaussian"} else "any"
         share = share_of(self.currency, before, needed, kind)
         if share is None or relations != {self.currency.adjacency}:
             return ""
-        return f" All fit with {pair_text(*round_down(share))} each."
+        return f" All would fit with {pair_text(*round_down(share))} each."
 
 
 def rehearse(
     currency: BudgetFilter, spent: Amounts, requests: Sequence[Request], rounds: int
 ) -> Rehearsal:
-    """Price charges one after the other, as if nobody else charged meanwhile."""
+    """Price charges one after the other, as if no other process charged meanwhile."""
     for done in range(rounds):
         before = spent
         for place, request in enumerate(requests):
@@ -78,7 +78,7 @@ def rehearse(
 
 
 class ForecastingView(LedgerView):
-    """A ledger, and what would be granted; a forecast holds if nobody else charges meanwhile."""
+    """A ledger with forecasts, which are exact unless another process charges meanwhile."""
 
     def check(
         self,
@@ -91,37 +91,38 @@ class ForecastingView(LedgerView):
         label: str | None = None,
         **shape: Any,
     ) -> tuple[float, float]:
-        """Raise what `reserve` would raise, and charge nothing.
+        """Raise the error that `reserve` would raise, without charging.
 
         Parameters
         ----------
         plan : Event, PrivacySpent, iterable of these, or estimator
-            What would be charged, in this order; of an estimator, what `plan_fits` returns.
+            Releases to check, in this order. An estimator stands for the charges that `plan_fits`
+            lists.
         fits : int, default=1
-            How often, one after the other.
+            Number of repetitions, one after the other.
         adjacency, epsilon, delta, label
             As for `reserve`.
         **shape : dict
-            Of an estimator: `n_samples`, `n_features` and, if wanted, `n_classes` and `groups`, as
-            for `plan_fits`.
+            Shape of the estimator's table: `n_samples`, `n_features` and optionally `n_classes`
+            and `groups`, as for `plan_fits`.
 
         Returns
         -------
         tuple of float
-            The (epsilon, delta) of the largest single release that would still fit afterwards,
-            as `remaining` would return it, if nobody else charges meanwhile.
+            The (epsilon, delta) that `remaining` would return after these charges, unless another
+            process charges meanwhile.
 
         Raises
         ------
         BudgetExceededError
-            If not all of them fit; it says how many do.
+            If not all of them fit. The message reports how many do.
 
         Examples
         --------
         >>> from skdp.accounting import PureDPEvent
         >>> from skdp.budget import BudgetAccountant
         >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
-        >>> budget.check(PureDPEvent(0.125), fits=7)  # what would be left
+        >>> budget.check(PureDPEvent(0.125), fits=7)  # the budget that would remain
         (0.125, 0.0)
         """
         fits = check_integer("fits", fits, at_least=1)
@@ -138,22 +139,22 @@ class ForecastingView(LedgerView):
     def fits(
         self, plan: Any, *, epsilon: float | None = None, at_most: int = 1000, **shape: Any
     ) -> float:
-        """Return how many more such fits would be granted; nothing is charged.
+        """Return the number of further fits that would be granted, without charging.
 
         Parameters
         ----------
         plan, **shape
-            What one fit charges, as for `check`.
+            Charges of one fit, as for `check`.
         epsilon : float, optional
-            Of an estimator: the epsilon of its last private step, if it is to have another.
+            Epsilon to use for the last private step of an estimator. None leaves it unchanged.
         at_most : int, default=1000
-            Where to stop counting.
+            Number at which counting stops.
 
         Returns
         -------
         int or inf
-            The number, exact if nobody else charges meanwhile; `at_most` if there are as many or
-            more; ``inf`` if nothing limits them.
+            Number of fits, at most `at_most`; ``inf`` if nothing limits them. It is exact unless
+            another process charges meanwhile.
 
         Examples
         --------
@@ -171,34 +172,33 @@ class ForecastingView(LedgerView):
         return rehearse(self.desk.currency, spent, self._requests(plan, shape), at_most).rounds
 
     def allocate(self, fits: int, mechanism: Any = "gaussian", **shape: Any) -> tuple[float, float]:
-        """Return the (epsilon, delta) per fit with which a number of fits exhaust what remains.
+        """Return the (epsilon, delta) per fit with which a number of fits use the remaining budget.
 
         Parameters
         ----------
         fits : int
-            How many fits, at least 1. All of them are granted if they are what `mechanism` says.
+            Number of fits, at least 1. All of them are granted if `mechanism` describes them.
         mechanism : {"gaussian", "any"} or estimator, default="gaussian"
-            ``"gaussian"``: each has exactly the profile of Gaussian noise with that guarantee, as
-            output perturbation and noisy gradients on all rows do, and states it; in ``"basic"``
-            and ``"approx"`` it makes no difference. ``"any"``: nothing is known of a fit but its
-            epsilon and delta, which suits searches, sampled gradients and objective perturbation,
-            and leaves something over where a filter knows more of them; `check` tells. An
-            estimator, pipeline or ordinary search, as for `plan_fits`: its last private step is
-            given the epsilon, and its delta and all other steps stay as they are.
+            Kind of release. ``"gaussian"``: each fit has exactly the profile of Gaussian noise with
+            the stated guarantee, like output perturbation and noisy gradients on all rows. It makes
+            no difference in ``"basic"`` and ``"approx"``. ``"any"``: only epsilon and delta of a
+            fit are known, which suits searches, sampled gradients and objective perturbation. It
+            can leave a part of the budget if the filter uses more than that; see `check`. An
+            estimator, pipeline or ordinary search, as for `plan_fits`: its last private step gets
+            the epsilon; its delta and all other steps are unchanged.
         **shape : dict
-            Of an estimator, as for `check`.
+            Shape of the estimator's table, as for `check`.
 
         Returns
         -------
         tuple of float
-            The (epsilon, delta) of each fit. Of an estimator: of its last private step, an epsilon
-            with which all fits are granted, one after the other, and at which a third of a per
-            cent more was refused.
+            The (epsilon, delta) of each fit. For an estimator: that of its last private step. All
+            fits are granted with that epsilon, and 0.3 % more was refused.
 
         Raises
         ------
         BudgetExceededError
-            If nothing is left.
+            If the budget is spent.
         ValueError
             If a parameter is out of range, or the budget has no limit.
         """
@@ -227,10 +227,10 @@ class ForecastingView(LedgerView):
         return epsilon, float(own[f"{find_epsilon(mechanism).removesuffix('epsilon')}delta"])
 
     def _requests(self, plan: Any, shape: dict[str, Any], **details: Any) -> list[Request]:
-        """Prepare what a caller names: releases, or an estimator and the shape of its table."""
+        """Prepare releases, or the charges of an estimator on a table of some shape."""
         if responds(plan, "fit"):
             details["label"] = details.get("label") or f"{type(plan).__name__}.fit"
-            with supposed(self):  # fits that name no relation follow this budget's
+            with supposed(self):  # fits without an adjacency use this budget's
                 fits, refits = plan_refits(plan, **shape)
             ways = [self._requests(fits + refit, {}, **details) for refit in refits or [[]]]
             return min(ways, key=self._left_after) if refits else ways[0]
@@ -238,11 +238,11 @@ class ForecastingView(LedgerView):
         single = isinstance(plan, Event | PrivacySpent) or not isinstance(plan, Iterable)
         items = [plan] if single else list(plan)
         if not items:
-            raise ValueError("plan must name at least one release.")
+            raise ValueError("plan must contain at least one release, got none.")
         return [self.desk.prepare(item, **details) for item in items]
 
     def _left_after(self, requests: list[Request]) -> tuple[bool, tuple[float, float]]:
-        """Return whether charges would be granted, and what would be left."""
+        """Return whether charges would be granted, and the budget that would remain."""
         currency = self.desk.currency
         found = rehearse(currency, self.desk.file.state().spent, requests, 1)
         return found.refused is None, currency.remaining(found.spent)
@@ -252,10 +252,12 @@ def _nothing_fits(
     refused: list[Rehearsal], fits: int, who: str, spent: Amounts
 ) -> BudgetExceededError:
     if not refused:
-        return BudgetExceededError(f"{who} cannot be fitted with so little epsilon as is left.")
+        return BudgetExceededError(
+            f"{who} cannot be fitted with the remaining epsilon, which is too small."
+        )
     return refused[-1].error(fits * len(refused[-1].requests), who, spent)
 
 
 def _refuse_shape(shape: dict[str, Any], given: Any) -> None:
     if shape:
-        raise TypeError(f"{', '.join(shape)} go with an estimator, got {given!r}.")
+        raise TypeError(f"{', '.join(shape)} can only be set with an estimator, got {given!r}.")

@@ -1,4 +1,4 @@
-"""What the fits of an estimator, a pipeline or an ordinary search will charge, without data."""
+"""Charges of an estimator, a pipeline or an ordinary search, computed without data."""
 
 from __future__ import annotations
 
@@ -30,39 +30,39 @@ _ROUNDING = 1.0 + 1e-12  # of noise: no more than calibration rounds
 def plan_fits(
     estimator: Any, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
 ) -> list[PrivacySpent]:
-    """Return what one call of ``estimator.fit`` would charge, charge by charge, without data.
+    """Return the charges of one call of ``estimator.fit``, without data.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, transformer or search; a pipeline, column transformer or feature union
-        with such steps; or a `GridSearchCV` or `RandomizedSearchCV` over one of these, which fits
-        every candidate on every split, and the best once more. Private steps of a pipeline must not
-        change their price with the number of columns that earlier steps hand on; those of skdp do
-        not.
+        Private estimator, transformer or search, or a pipeline, column transformer or feature
+        union with such steps. Also a `GridSearchCV` or `RandomizedSearchCV` over one of these,
+        which fits every candidate on every split and refits the best one. The privacy cost of a
+        pipeline's private steps must not depend on the number of columns from earlier steps; that
+        of skdp's steps does not.
     n_samples : int
-        Number of rows, or of ids with `groups`.
+        Number of rows, or of ids if `groups` is True.
     n_features : int
         Number of columns.
     n_classes : int, default=2
         Number of labels.
     groups : bool, default=False
-        Whether `fit` will be given ``groups=``; not of ordinary searches.
+        Whether `fit` will receive ``groups=``; not supported for ordinary searches.
 
     Returns
     -------
     list of PrivacySpent
-        In the order in which one process would charge them. The refit of a search, last, is taken
-        to be of the candidate that states the largest epsilon, and of these the largest delta. A
-        budget's `check`, `fits` and `allocate` take the one that leaves them least. Splits have the
-        sizes that `cv` gives as many rows of each label: where the price of a fit depends on its
-        number of rows, as by objective perturbation, other splits may cost a little more or less.
+        Charges in the order of a single process. The last one is the refit of a search, assumed to
+        be that of the candidate with the largest stated epsilon, then delta. `check`, `fits` and
+        `allocate` of a budget use the refit that leaves the smallest budget. Split sizes assume
+        equal numbers of rows per label. If the cost of a fit depends on its number of rows, as with
+        objective perturbation, other splits may cost slightly more or less.
 
     Raises
     ------
     ValueError
-        For bad parameters, as `fit` does; and where the number or the price of fits is not known,
-        with what to do.
+        For invalid parameters, as in `fit`, and if the number or the privacy cost of the fits is
+        not known. The message names an alternative.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def plan_fits(
 def plan_refits(
     estimator: Any, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
 ) -> tuple[list[PrivacySpent], list[list[PrivacySpent]]]:
-    """Return charges as `plan_fits` does, and apart from them those of each possible refit."""
+    """Return charges as `plan_fits` does, and separately those of each possible refit."""
     public = {"n_features": n_features, "n_classes": n_classes, "groups": groups}
     if type(estimator) in _SEARCHES:
         return _plan_search(estimator, n_samples, public)
@@ -89,18 +89,18 @@ def plan_refits(
 
 
 def find_epsilon(estimator: Any) -> str:
-    """Return the name of the parameter that is the epsilon of the last private step."""
+    """Return the name of the parameter with the epsilon of the last private step."""
     searched = type(estimator) in _SEARCHES
     steps = _private_steps(estimator.estimator if searched else estimator)
     parts = ["estimator"] * searched + [steps[-1].name, "epsilon"]
     name = "__".join(part for part in parts if part)
     if searched and any(name in {f"estimator__{key}" for key in p} for p in _points(estimator)):
-        raise ValueError(f"The search tries several values of {name!r}: which one to set is open.")
+        raise ValueError(f"{name!r} cannot be set, since the search tries several values of it.")
     return name
 
 
 def set_epsilon(estimator: Any, epsilon: float) -> Any:
-    """Return a copy of an estimator of which the last private step has another epsilon."""
+    """Return a copy of an estimator with another epsilon in its last private step."""
     return clone(estimator).set_params(**{find_epsilon(estimator): epsilon})
 
 
@@ -109,8 +109,8 @@ def _plan_search(
 ) -> tuple[list[PrivacySpent], list[list[PrivacySpent]]]:
     if public["groups"]:
         raise ValueError(
-            f"How {type(search).__name__} divides ids among splits depends on the ids: plan one "
-            "fit by plan_fits(search.estimator, ...), and count the fits by fits=."
+            f"The splits of {type(search).__name__} depend on the ids: plan one fit with "
+            "plan_fits(search.estimator, ...), and set the number of fits with fits=."
         )
     sizes = _train_sizes(search.cv, n_samples, public["n_classes"])
     fits: list[PrivacySpent] = []
@@ -126,8 +126,8 @@ def _plan_search(
 
 
 def _stated(charges: list[PrivacySpent]) -> tuple[float, float]:
-    """Return what charges state together, to compare candidates by."""
-    epsilon = sum(charge.epsilon for charge in charges)  # alike but for what calibration rounds
+    """Return the stated total of charges, to compare candidates."""
+    epsilon = sum(charge.epsilon for charge in charges)  # alike up to rounding in calibration
     return float(f"{epsilon:.9g}"), sum(charge.delta for charge in charges)
 
 
@@ -137,8 +137,8 @@ def _points(search: Any) -> Iterable[dict[str, Any]]:
         return ParameterGrid(search.param_grid)
     if search.random_state is None:
         raise ValueError(
-            "RandomizedSearchCV draws other candidates at each fit: give it random_state=, and "
-            "those that it will draw can be planned for."
+            "RandomizedSearchCV draws different candidates at each fit: set random_state= to plan "
+            "for the candidates that it will draw."
         )
     state = copy.deepcopy(search.random_state)
     return ParameterSampler(search.param_distributions, search.n_iter, random_state=state)
@@ -147,15 +147,15 @@ def _points(search: Any) -> Iterable[dict[str, Any]]:
 def _train_sizes(cv: Any, n_samples: int, n_classes: int) -> list[int]:
     """Return the numbers of rows that the splits train on."""
     if isinstance(cv, Iterator):
-        raise ValueError("cv= is an iterator, which can be read once: give a list of splits.")
+        raise ValueError("cv= is an iterator, which can be read only once: pass a list of splits.")
     labels = np.arange(n_samples) % n_classes
     splitter = check_cv(copy.deepcopy(cv), labels, classifier=True)
     try:
         return [len(train) for train, _ in splitter.split(np.zeros((n_samples, 1)), labels)]
     except ValueError as error:
         raise ValueError(
-            f"The splits of cv={cv!r} are not known without data ({error}): plan one fit by "
-            "plan_fits(search.estimator, ...), and count the fits by fits=."
+            f"The splits of cv={cv!r} are not known without data ({error}): plan one fit with "
+            "plan_fits(search.estimator, ...), and set the number of fits with fits=."
         ) from error
 
 
@@ -173,25 +173,28 @@ def _private_steps(estimator: Any) -> list[Step]:
         for part in step.estimator.get_params(deep=True).values():
             if is_private(part) and not isinstance(part, type):
                 raise ValueError(
-                    f"How often {type(step.estimator).__name__} fits its {type(part).__name__} is "
-                    "not known here: plan one of these fits, and count them by fits=."
+                    f"The number of times that {type(step.estimator).__name__} fits its "
+                    f"{type(part).__name__} is not known: plan one of these fits, and set their "
+                    "number with fits=."
                 )
         if lacks_a_plan(step.estimator):
             name = type(step.estimator).__name__
-            raise ValueError(f"{name} has no method privacy_plan to ask for a price: {ADD_A_PLAN}.")
+            raise ValueError(
+                f"{name} has no method privacy_plan to compute its privacy cost: {ADD_A_PLAN}."
+            )
     if not found:
-        raise ValueError(f"{type(estimator).__name__} has no private step: nothing is charged.")
+        raise ValueError(f"{type(estimator).__name__} has no private step, so nothing is charged.")
     return found
 
 
 def _plan_step(step: Step, public: dict[str, Any]) -> PrivacySpent:
     planned = ask_plan(step.estimator, public)
-    if step.name:  # of a container, which may hand on other columns than it was given
+    if step.name:  # of a container, which may change the columns
         wider = ask_plan(step.estimator, {**public, "n_features": 2 * public["n_features"] + 3})
         if not _same_price(planned.event, wider.event):
             raise ValueError(
-                f"The price of step {step.name!r} depends on its number of columns, which is not "
-                "known before the steps ahead of it have run: give its own privacy_plan."
+                f"The privacy cost of step {step.name!r} depends on its number of columns, which"
+                " is known only after earlier steps have run: use the privacy_plan of that step."
             )
     return planned
 
@@ -205,7 +208,7 @@ def _same_price(one: Event, other: Event) -> bool:
 
 
 def ask_plan(estimator: Any, public: dict[str, Any]) -> PrivacySpent:
-    """Return the `privacy_plan` of an estimator, which may not ask for all public numbers."""
+    """Return the `privacy_plan` of an estimator, with the public numbers that it accepts."""
     known = inspect.signature(estimator.privacy_plan).parameters
     planned: PrivacySpent = estimator.privacy_plan(**{k: public[k] for k in public if k in known})
     return planned

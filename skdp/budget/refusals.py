@@ -1,4 +1,4 @@
-"""What still fits a budget, and refusals: they begin with the way out."""
+"""The largest release that still fits a budget, and the refusals that report it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skdp.budget.ledger.home import at_home
 from skdp.budget.request import Request, about_relations, pair_text, restate
 from skdp.exceptions import BudgetExceededError
 
-# What scikit-learn's searches call their tasks; if that changes, no search is named.
+# Names of the tasks of scikit-learn's searches; if they change, no search is named.
 _EVALUATION, _REFIT = "candidate-split-evaluation", "refit-with-best-params"
 
 Pair = tuple[float, float]
@@ -35,7 +35,7 @@ _DIGITS = 4  # in which a refusal writes what fits, rounded down; `pair_text` ha
 def largest_granted(
     guess: float, granted: Callable[[float], bool], least: float, most: float = math.inf
 ) -> float:
-    """Return an epsilon that is granted, next to one that is not; 0 if that is below `least`."""
+    """Return the largest epsilon that is granted, to 0.3 %; 0 if it is below `least`."""
     low, high, trial = 0.0, math.inf, min(guess, most)
     first = trial
     while not high <= _CLOSE * low:
@@ -66,17 +66,17 @@ def share_of(currency: BudgetFilter, spent: Amounts, fits: int, kind: str) -> Pa
 
 
 def kind_of(event: Event) -> str:
-    """Return how `BudgetFilter.allocate` calls releases of this kind."""
+    """Return the name of this kind of release in `BudgetFilter.allocate`."""
     return "gaussian" if GDPAccountant().supports(event) else "any"
 
 
 def what_fits(
     currency: BudgetFilter, spent: Amounts, event: Event, adjacency: Adjacency, asked: Pair
 ) -> Pair | None:
-    """Return the largest (epsilon, delta) in a relation with which a release like one is granted.
+    """Return the largest (epsilon, delta), under an adjacency, at which such a release is granted.
 
-    Its delta is the one that was asked for, if that can be; its epsilon is no more. None if nothing
-    fits. What is returned was priced and found to fit.
+    Epsilon is at most the requested one, and delta equals the requested one if possible. The pair
+    was priced and fits. None if nothing fits.
     """
     kind, stated = kind_of(event), isinstance(event, ApproxDPEvent)
 
@@ -95,7 +95,7 @@ def what_fits(
     whole = min(currency.epsilon, asked[0])
     share = share_of(currency, spent, 1, kind) or (whole, currency.delta)
     left = spent[-1] if currency.limits[-1] is None else currency.limits[-1] - spent[-1]
-    # Where a delta is not left, it comes out larger in the other relation: then less of it.
+    # If too little delta is left, or it grows by the conversion, try less of it.
     most = min(asked[1], decimal_down(max(left, Fraction(0))))
     converted = 1.0 if adjacency == currency.adjacency else 2.0
     for delta in dict.fromkeys((asked[1], most, most / 4.0, most / 16.0)):
@@ -110,7 +110,7 @@ def what_fits(
 
 
 def _guess(share: Pair, kind: str, delta: float) -> float:
-    """Return about which epsilon goes with another delta."""
+    """Return a first guess of the epsilon at another delta."""
     if kind != "gaussian" or not share[1] > 0.0 or not delta > 0.0:
         return share[0]
     found = gaussian_profile.epsilon_bounds(gaussian_profile.mu(*share), delta)[0]
@@ -127,57 +127,60 @@ def refusal(
     adjacency = row["adjacency"] if stated else currency.adjacency
     fits = what_fits(currency, spent, request.event, adjacency, asked)
     error = BudgetExceededError(
-        f"{request.label} asks for {pair_text(*asked)}, and "
+        f"{request.label} requests {pair_text(*asked)}, which exceeds the remaining budget: it "
+        f"needs {_coordinates(cost, spent, currency)}."
+        f"{about_relations(request, currency.adjacency)} "
         f"{_way_out(request, asked, fits, currency.adjacency)}"
-        f"{about_relations(request, currency.adjacency)}"
-        f"{_about_delta(currency, asked, fits)} Nothing was charged and no row was read. "
-        f"{_coordinates(cost, spent, currency)}"
+        f"{_about_delta(currency, asked, fits)} Nothing was charged and no row was read."
     )
     error.requested, error.remaining, error.fits = asked, currency.remaining(spent), fits
     return error
 
 
 def _way_out(request: Request, asked: Pair, fits: Pair | None, relation: Adjacency) -> str:
-    """Say what still fits, and how to ask for it."""
+    """Return a sentence on the largest release that fits, and how to request it."""
     if fits is None:
-        return "nothing of its kind fits any more: end here, or start a budget for other records."
+        return (
+            "No release of this kind fits any more: end the study, or start a budget for other "
+            "records."
+        )
     epsilon, delta = shown = round_down(fits)
     named = f"epsilon={epsilon:g}" + (f" and delta={delta:g}" if fits[1] != asked[1] else "")
     known = request.row["parameters"]
-    told = f"{pair_text(*shown)} still fits"
+    told = f"The largest release that still fits is {pair_text(*shown)}"
     if len(request.charge.parts) > 1:
-        return f"{told} as a whole: plan fewer releases, or releases with more noise."
+        return f"{told} for the entire plan: plan fewer releases, or more noise."
     if known.get("noise_multiplier") is not None:
-        return f"{told}: raise noise_multiplier until privacy_plan() says so."
+        return f"{told}: increase noise_multiplier until privacy_plan() reports at most that."
     if "epsilon" in known:
         is_exact = kind_of(request.event) == "gaussian"
-        more = "" if is_exact else " budget.allocate(1, estimator, ...) may find more."
+        more = "" if is_exact else " budget.allocate(1, estimator, ...) may find a larger epsilon."
         return f"{told}: set {named}.{more}"
     bare = request.row["epsilon"] is None and not about_relations(request, relation)
     if type(request.event) is GaussianEvent and bare and delta > 0.0:
         least = _round(gaussian_profile.sigma(epsilon, delta), ROUND_CEILING)
-        return f"{told}: give noise_multiplier={least:g}."
-    return f"{told}: ask for that."
+        return f"{told}: set noise_multiplier={least:g}."
+    return f"{told}."
 
 
 def _about_delta(currency: BudgetFilter, asked: Pair, fits: Pair | None) -> str:
-    """Say who can do without a delta, if none is left."""
+    """Name the estimators that work with delta=0, if no delta is left."""
     left = currency.delta if fits is None else fits[1]
     return f" {PURE_OFFERS}" if left == 0.0 < asked[1] else ""
 
 
 def _coordinates(cost: Amounts, spent: Amounts, currency: BudgetFilter) -> str:
-    """Say what a charge would cost in the currency, and what is left of that."""
+    """Return the cost of a charge in the units of the composition rule, and the amounts left."""
     prices = [
-        f"{write_up(price):.6g} of {unit} where {_left(limit, used)} is left"
+        f"{write_up(price):.6g} of {unit} and {_left(limit, used)} is left"
         for unit, price, used, limit in zip(
             currency.units, cost, spent, currency.reachable(spent), strict=True
         )
         if price > 0 or not any(cost)
     ]
     return (
-        f"It needs {'; '.join(prices)}. Spent is {pair_text(*currency.guarantee(spent))} of "
-        f"{pair_text(currency.epsilon, currency.delta)}, composition {currency.name!r}."
+        f"{'; '.join(prices)} (spent {pair_text(*currency.guarantee(spent))} of "
+        f"{pair_text(currency.epsilon, currency.delta)}, composition {currency.name!r})"
     )
 
 
@@ -186,7 +189,7 @@ def _left(limit: Fraction | None, used: Fraction) -> str:
 
 
 def round_down(pair: Pair) -> Pair:
-    """Return a pair that is granted where another is, and as short as refusals write it."""
+    """Return a pair rounded down to the digits that refusals show, so that it is granted."""
     return _round(pair[0], ROUND_FLOOR), _round(pair[1], ROUND_FLOOR, 3)
 
 
@@ -197,20 +200,20 @@ def _round(value: float, way: str, digits: int = _DIGITS) -> float:
 class SearchFit(NamedTuple):
     """One fit of a search by scikit-learn; all of it is public."""
 
-    # How many it will make is left out: splits by ids are as many as private ids may be.
+    # The number of fits is left out: with splits by ids it could reveal the number of ids.
 
     search: str  # its class
     run: str  # which call of its fit
     fit: str  # which of its fits
 
     def record(self) -> dict[str, Any]:
-        """Return what the ledger keeps among the parameters of a charge."""
+        """Return the fields that the ledger stores with the parameters of a charge."""
         return {"class": self.search, "run": self.run, "fit": self.fit}
 
 
 def find_search(task: Any) -> SearchFit | None:
-    """Return the search that a fit's `CallbackContext` is a part of; None if none is seen."""
-    with suppress(AttributeError):  # of a version whose tasks are made otherwise
+    """Return the search that a fit's `CallbackContext` belongs to; None if none is found."""
+    with suppress(AttributeError):  # of a version with other tasks
         return _find_search(task)
     return None
 
@@ -243,17 +246,17 @@ def _charged_fits(desk: Any, run: str) -> set[str]:
 
 
 def name_search(error: BudgetExceededError, fit: SearchFit, accountant: Any) -> None:
-    """Have a refusal say which search it ends, and how far that had come."""
+    """Add to a refusal the search that it ends, and how many of its fits are charged."""
     ledger = getattr(accountant, "accountant", accountant)
     charged: set[str] = set()
     with suppress(AttributeError, KeyError, TypeError):
         charged = _charged_fits(ledger.desk, fit.run)
-    part = ", and a part of this one," if fit.fit in charged else ""
+    part = " and part of this one" if fit.fit in charged else ""
     others = len(charged - {fit.fit})
     error.search = fit.search, others
     error.args = (
-        f"{error} It was a fit of {fit.search}: {others} of its other fits{part} are charged, "
-        "whole or in part, and stay so. Before the next search, skdp.budget.plan_fits(search, ...) "
-        "lists its charges, budget.check(search, ...) tells whether they fit, and budget.plan "
-        "commits to them.",
+        f"{error} This was a fit of {fit.search}: {others} of its other fits{part} are charged, "
+        "fully or in part, and are not refunded. Before the next search, list its charges with "
+        "skdp.budget.plan_fits(search, ...), check them with budget.check(search, ...), or charge "
+        "all of them in advance with budget.plan.",
     )

@@ -1,4 +1,4 @@
-"""Requests to a budget: the filter's question, totals and how they are shown."""
+"""Requests to a budget, its totals and its displays."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ def convert_adjacency(
     epsilon: float | None = None,
     delta: float | None = None,
 ) -> Event:
-    """Return an event that says under one adjacency what another says under the other."""
-    # Replacing a record is removing one and adding another, so that what is known of single steps
-    # bounds two of them: noise counts half, and a guarantee is doubled as for groups of two.
-    # Sampled releases stay as they are: their noise refers to single records, and accountants know
-    # their pairs under both relations.
+    """Return an event that, under one adjacency, bounds an event under the other."""
+    # Replacing a record is removing one and adding another, so a bound on one step bounds two:
+    # noise counts half, and a guarantee is that of a group of two. Sampled releases are unchanged:
+    # their noise refers to single records, and accountants support both adjacency relations.
     for name, adjacency in (("given", given), ("wanted", wanted)):
         if adjacency not in ADJACENCIES:
             raise ValueError(f"{name} must be one of {ADJACENCIES}, got {adjacency!r}.")
@@ -51,22 +50,22 @@ def convert_adjacency(
         return event
     if given == "replace-one":
         raise ValueError(
-            "A guarantee under 'replace-one' says nothing about adding or removing a record, since "
-            "the number of records may be public. Fit with adjacency='add-remove', or give the "
-            "budget adjacency='replace-one'."
+            "A guarantee under 'replace-one' does not cover adding or removing a record, since the "
+            "number of records may be public. Fit with adjacency='add-remove', or create the "
+            "budget with adjacency='replace-one'."
         )
     converted = of_two(event)
     return converted if converted is not None else _by_groups(event, epsilon, delta)
 
 
 def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Event:
-    """Convert a guarantee of the whole event."""
+    """Convert a guarantee of the entire event."""
     try:
         pair = pair_of(Charge(event, epsilon, delta), "add-remove")
     except UnsupportedEventError as error:
         raise ValueError(
-            f"{event!r} cannot be converted from 'add-remove' to 'replace-one': no guarantee of it "
-            "is known under the former. Fit with adjacency='replace-one'."
+            f"{event!r} cannot be converted from 'add-remove' to 'replace-one', since it has no "
+            "proved guarantee under 'add-remove'. Fit with adjacency='replace-one'."
         ) from error
     group = of_two(ApproxDPEvent(decimal_up(pair[0]), decimal_up(pair[1])))
     assert group is not None
@@ -75,7 +74,7 @@ def _by_groups(event: Event, epsilon: float | None, delta: float | None) -> Even
 
 @dataclass(frozen=True)
 class Request:
-    """A charge as the filter prices it and as the ledger records it."""
+    """A charge: the filter's view of it, and its row in the ledger."""
 
     event: Event
     charge: Charge
@@ -83,7 +82,7 @@ class Request:
 
     @property
     def label(self) -> str:
-        """What the charge is for."""
+        """Purpose of the charge."""
         return str(self.row["label"])
 
 
@@ -101,7 +100,7 @@ def prepare(
     seeded: bool = False,
     unit: str = "row",
 ) -> Request:
-    """Check and convert what a caller says about a release."""
+    """Check a caller's description of a release, and convert it to the ledger's adjacency."""
     if isinstance(event, PrivacySpent):
         adjacency, seeded, unit = event.adjacency, event.seeded, event.unit
         epsilon, delta, event = event.epsilon, event.delta, event.event
@@ -116,7 +115,7 @@ def prepare(
     check_choice("unit", unit, UNITS)
     guarantee = _guarantee(event, epsilon, delta, adjacency, needs_numbers)
     if by_hand and epsilon is not None and guarantee is not None and not needs_numbers:
-        # Such a currency does not count the pair, but the ledger and its statement repeat it.
+        # This composition rule does not count the pair, but the ledger and statements repeat it.
         pair_of(Charge(event, *guarantee), adjacency)
     if guarantee is not None:
         refuse_disproved(event, adjacency, *guarantee)
@@ -143,11 +142,11 @@ def prepare(
 
 
 def _check_numbers(epsilon: float, delta: float) -> None:
-    """Refuse numbers that no release costs."""
+    """Refuse an epsilon or delta that no release can have."""
     if not (0.0 <= epsilon < math.inf and 0.0 <= delta < 1.0):
         raise ValueError(
             f"A charge needs a finite epsilon >= 0 and a delta in [0, 1), got epsilon={epsilon!r} "
-            f"and delta={delta!r}: charges are never refunded."
+            f"and delta={delta!r}."
         )
     check_guarantee("epsilon", epsilon)
     check_guarantee("delta", delta)
@@ -156,17 +155,17 @@ def _check_numbers(epsilon: float, delta: float) -> None:
 def _guarantee(
     event: Event, epsilon: float | None, delta: float | None, adjacency: Adjacency, needed: bool
 ) -> tuple[float, float] | None:
-    """Return the event's own (epsilon, delta), if the caller or the event says it."""
+    """Return the (epsilon, delta) that the caller or the event states, if any."""
     if delta is None:
         if epsilon is not None:
-            raise ValueError(f"epsilon={epsilon!r} was given without its delta: give both.")
+            raise ValueError(f"epsilon={epsilon!r} was given without delta: set both.")
         stated = _stated(event, adjacency)
         if stated is not None:
             epsilon, delta = stated
         elif needed:
             raise ValueError(
-                f"This budget counts epsilon and delta, and {type(event).__name__} names neither: "
-                "give delta=, and epsilon is computed from the event, or give both."
+                f"This budget adds up epsilon and delta, and {type(event).__name__} states neither:"
+                " set delta= to have epsilon computed from the event, or set both."
             )
         else:
             return None
@@ -178,7 +177,7 @@ def _guarantee(
 
 
 def _stated(event: Event, adjacency: Adjacency) -> tuple[float, float] | None:
-    """Return the pair of an event that is nothing but one."""
+    """Return the pair of an event that consists of one pair only."""
     card = analysis_of(event, adjacency)
     pair = card.stated() if card.only_stated else None
     return None if pair is None else (float(pair.epsilon), float(pair.delta))
@@ -187,7 +186,7 @@ def _stated(event: Event, adjacency: Adjacency) -> tuple[float, float] | None:
 def restate(
     event: Event, guarantee: tuple[float, float] | None, given: str, wanted: Adjacency
 ) -> Charge:
-    """Restate a release under the ledger's adjacency."""
+    """Convert a release to the ledger's adjacency."""
     if guarantee is None:
         return Charge(convert_adjacency(event, given, wanted))
     epsilon, delta = guarantee
@@ -197,7 +196,7 @@ def restate(
 
 
 def about_relations(request: Request, adjacency: Adjacency) -> str:
-    """Say what a charge becomes in the relation of a budget; nothing if it counts in that."""
+    """Return a sentence on the conversion of a charge to the budget's adjacency, if any."""
     given, row, charge = request.row["adjacency"], request.row, request.charge
     if given == adjacency:
         return ""
@@ -206,8 +205,8 @@ def about_relations(request: Request, adjacency: Adjacency) -> str:
         own = pair_text(row["epsilon"], row["delta"])
         becomes = f": {own} becomes {pair_text(charge.epsilon, charge.delta)}"
     return (
-        f" {who} counts in {given}, this budget in {adjacency}{becomes}. Leave adjacency= out, and "
-        "it counts as the budget does."
+        f" {who} counts under {given}, this budget under {adjacency}{becomes}. Omit adjacency= to "
+        "use that of the budget."
     )
 
 
@@ -217,10 +216,9 @@ def total_spent(
     spent: tuple[Fraction, ...],
     entries: list[dict[str, Any]],
 ) -> PrivacySpent:
-    """Return the record of everything a budget was charged with."""
-    # Its event is the filter's guarantee and not the list of what was run. Which releases are run
-    # may have depended on the results of earlier ones, and to compose such a list numerically, as
-    # if it had been fixed in advance, is no bound.
+    """Return one record of all charges."""
+    # Its event is the filter's guarantee, not the list of releases: these may have been chosen by
+    # the results of earlier ones, and numerical composition of such a list gives no bound.
     epsilon, delta = currency.guarantee(spent)
     labels = dict.fromkeys(entry["label"] for entry in entries if entry["kind"] != "plan")
     units = {entry.get("unit", "row") for entry in entries if entry["kind"] != "plan"}
@@ -252,7 +250,7 @@ def _total_event(
 ) -> Event:
     if not any(spent):
         return ComposedEvent(())
-    # A first release that took the whole budget has its pair and need not be below the curve.
+    # A first release that took the entire budget has its pair and may lie above the curve.
     known = None if currency.is_spent(spent) else currency.curve(spent)
     if known is not None and (curve := _curve_event(*known)) is not None:
         return curve
@@ -261,10 +259,9 @@ def _total_event(
 
 
 def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Event | None:
-    """Return a mu-GDP release beside an (epsilon, failure)-DP one, if floats can write them."""
-    # The event's failures are also below the other curve, raised so much that without stated
-    # epsilons ``failure + delta_G(epsilon; mu)`` is below it everywhere, for entries of whatever
-    # form.
+    """Return a mu-GDP and an (epsilon, failure)-DP release as one event, if floats allow it."""
+    # The event's failures are increased so that, without stated epsilons,
+    # ``failure + delta_G(epsilon; mu)`` is below its curve everywhere, for entries of any form.
     if square == 0:
         return None
     mu = write_up(square) ** 0.5 * (1.0 + 1e-12)
@@ -278,7 +275,7 @@ def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Even
         return None
     pair = write_up(epsilon), write_up(failure) / kept * (1.0 + 1e-9)
     known = math.isfinite(pair[0]) and pair[1] < 1.0
-    # A choice of one: it costs no more, and nothing says that a record can cost as much.
+    # A choice of one: an upper bound that claims no lower bound.
     curve = ComposedEvent((gaussian, ApproxDPEvent(*pair)))
     return OneOfEvent((curve,)) if known else None
 
@@ -286,7 +283,7 @@ def _curve_event(square: Fraction, epsilon: Fraction, failure: Fraction) -> Even
 def coordinates(
     currency: BudgetFilter, spent: tuple[Fraction, ...]
 ) -> dict[str, tuple[float, float]]:
-    """Return, unit by unit, what is spent and the most that it may come to."""
+    """Return, for each unit, the spent amount and the largest amount it may reach."""
     most = currency.reachable(spent)
     return {
         unit: (write_up(used), math.inf if limit is None else write_up(limit))
@@ -295,7 +292,7 @@ def coordinates(
 
 
 class Remaining(tuple[float, float]):
-    """An (epsilon, delta) whose ``repr`` says why it is not the total less what is spent."""
+    """An (epsilon, delta) with a ``repr`` that explains why it is not total minus spent."""
 
     why: str = ""
 
@@ -309,7 +306,7 @@ def remaining(terms: BudgetTerms, currency: BudgetFilter, spent: tuple[Fraction,
     used = zip((terms.epsilon, terms.delta), currency.guarantee(spent), left, strict=True)
     if not all(math.isclose(total, now + rest, rel_tol=1e-9) for total, now, rest in used):
         left.why = (
-            f": the largest single release that fits. By {currency.name!r} composition, epsilons "
+            f": the largest single release that fits. In {currency.name!r} composition, epsilons "
             "of single releases do not add up to the total"
         )
     return left
@@ -318,7 +315,7 @@ def remaining(terms: BudgetTerms, currency: BudgetFilter, spent: tuple[Fraction,
 def still_fits(
     currency: BudgetFilter, spent: tuple[Fraction, ...]
 ) -> dict[str, tuple[float, float]]:
-    """Return the largest release that fits, and the largest one of which no more is known."""
+    """Return the largest release that fits, and the largest for which only the pair is known."""
     largest = currency.remaining(spent)
     if math.isinf(currency.epsilon):
         return {"largest release that fits": largest}
@@ -332,7 +329,7 @@ def still_fits(
 
 @dataclass(frozen=True)
 class Shown:
-    """What a budget shows of itself."""
+    """Numbers that a budget displays."""
 
     spent: tuple[float, float]
     fits: dict[str, tuple[float, float]]
@@ -341,7 +338,7 @@ class Shown:
 
 
 def short_text(terms: BudgetTerms, shown: Shown | str) -> str:
-    """Return the budget's ``repr``; a word stands for a ledger that cannot be read."""
+    """Return the ``repr`` of a budget; `shown` is an error's name if the ledger is unreadable."""
     name = "" if terms.name is None else f", name={terms.name!r}"
     used = shown
     if isinstance(shown, Shown):
@@ -377,12 +374,13 @@ def html_text(terms: BudgetTerms, shown: Shown | str, where: object) -> str:
 
 
 def no_limit(terms: BudgetTerms, before: str = "") -> str:
-    """Return a mark for totals that refuse nothing."""
-    return f"{before}epsilon has no limit, so that it counts and guarantees nothing" * math.isinf(
-        terms.epsilon
+    """Return a remark for budgets without a limit."""
+    return (
+        f"{before}epsilon has no limit: charges are counted, but nothing is guaranteed"
+        * math.isinf(terms.epsilon)
     )
 
 
 def pair_text(epsilon: float, delta: float) -> str:
-    """Return a pair as texts show it."""
+    """Return a pair as text."""
     return f"(epsilon={epsilon:.6g}, delta={delta:.3g})"

@@ -1,9 +1,9 @@
-"""What a pickled estimator takes along of its budget: the way to it for workers, none into files.
+"""The budget in a pickled estimator: its address for workers, only a hash in files.
 
-Whoever pickles decides. What joblib, multiprocessing, Dask and others hand to workers of a running
-study leads to its ledger, so that a fit there charges it. What is written to a file, or dumped by
-hand, holds which budget it was, as a hash, and no place: a fitted model may leave the building. Of
-what is not fitted yet, processes that are started from here are told the place, as of blocks.
+Pickles that joblib, multiprocessing, Dask and others send to workers contain the address of the
+ledger, so a fit there charges it. Pickles in files contain a hash of the budget and no address,
+since a fitted model may leave the building. Processes started from here learn the address for
+estimators that are not fitted yet, as they do for blocks.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from skdp.budget import config
 from skdp.budget.ledger.store import Ledger
 from skdp.exceptions import BudgetRequiredError
 
-# Modules that hand pickles to workers, or copy in memory. Others of their packages run functions of
-# users in workers and threads, of which one may be `pickle.dump`.
+# Modules that send pickles to workers, or copy in memory. Others of these packages run users'
+# functions, which may call `pickle.dump`.
 _CARRIERS = (
     *("copy", "multiprocessing.reduction", "multiprocess.reduction", "joblib.pool"),
     *("loky.backend", "joblib.externals.loky.backend", "dask.local", "dask.multiprocessing"),
     *("distributed.protocol", "ray._private.serialization", "ray._common.serialization"),
     *("mpi4py", "pyspark.serializers", "ipyparallel"),
 )
-# What lies between them and a `__getstate__`: picklers, and methods of what holds an estimator.
+# Frames between them and a `__getstate__`: picklers, and methods of containers of an estimator.
 _METHODS = ("__getstate__", "__reduce__", "__reduce_ex__")
 _BETWEEN = (
     *("skdp", "sklearn", "pickle", "copyreg", "dill", "cloudpickle"),
@@ -37,7 +37,7 @@ _BETWEEN = (
 
 
 def goes_to_a_worker() -> bool:
-    """Tell whether the object that is being pickled goes to a worker, and into no file."""
+    """Return whether the object being pickled goes to a worker, not into a file."""
     frame = sys._getframe(1)
     while frame.f_back and (frame.f_code.co_name in _METHODS or _is_of(frame, _BETWEEN)):
         frame = frame.f_back
@@ -55,7 +55,7 @@ _told: weakref.WeakSet[Ledger] = weakref.WeakSet()  # of which descendants know
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """Stands in a file for a budget: says which one it was, and not where it is."""
+    """Placeholder for a budget in a file: identifies the budget without its address."""
 
     identity: str
     plan: int | None = None
@@ -63,7 +63,7 @@ class LeftBehind:
 
     @classmethod
     def of(cls, address: Mapping[str, Any], *, tell: bool = False) -> LeftBehind:
-        """Return what stands for the budget at an address; descendants may be told that."""
+        """Return the placeholder of the budget at an address, and optionally tell descendants."""
         ledger = Ledger.in_use(address["identity"])
         if tell and ledger is not None and ledger not in _told:
             with suppress(OSError):  # then no descendant finds it
@@ -73,7 +73,7 @@ class LeftBehind:
         return cls(address["identity"], address.get("plan"), tell)
 
     def address(self) -> dict[str, Any] | None:
-        """Return the budget's address if this process uses its ledger, or was told; else None."""
+        """Return the budget's address if this process uses its ledger or was told it, else None."""
         ledger = Ledger.in_use(self.identity)
         if ledger is not None:
             where = str(ledger.where)
@@ -86,9 +86,9 @@ class LeftBehind:
         return found[0] if self.plan is None else {**found[0], "plan": self.plan}
 
     def reserve(self, event: Any, *, label: str = "the fit", **_: Any) -> NoReturn:
-        """Refuse: a fit that belonged to a budget is not to go uncounted."""
+        """Refuse, since the fit belongs to a budget that is not known here."""
         raise BudgetRequiredError(
-            f"{label} has no budget to charge: the one that it was made with stayed where the file "
-            "was written. Give it accountant=BudgetAccountant(...), with the ledger of the people "
-            "in this table, or fit it inside `with budget:`."
+            f"{label} has no budget to charge: its former budget is not stored in the file. Pass "
+            "accountant=BudgetAccountant(...) with the ledger for these records, or fit it inside "
+            "`with budget:`."
         )

@@ -1,4 +1,4 @@
-"""What everybody may ask of a ledger."""
+"""Read access to a budget's ledger."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from skdp.mechanisms.contribution import Adjacency
 
 
 class LedgerView:
-    """A budget's ledger, to be read; all copies and pickles of it reach the same ledger."""
+    """Read access to a ledger; all copies and pickles use the same ledger."""
 
     def __init__(self, file: Ledger) -> None:
         self.desk = Desk(file)
@@ -43,38 +43,38 @@ class LedgerView:
 
     @property
     def adjacency(self) -> Adjacency:
-        """The relation in which the budget counts."""
+        """Adjacency relation of the budget."""
         return self.desk.terms.adjacency
 
     @property
     def composition(self) -> str:
-        """How charges add up; never ``"auto"``."""
+        """Composition rule, never ``"auto"``."""
         return self.desk.terms.composition
 
     @property
     def name(self) -> str | None:
-        """What the budget is called."""
+        """Name of the budget."""
         return self.desk.terms.name
 
     @property
     def created(self) -> str:
-        """When the budget was created, ISO 8601 in UTC."""
+        """Time of creation, ISO 8601 in UTC."""
         return str(self.desk.file.genesis["created"])
 
     @property
     def ledger(self) -> Path | str:
-        """File of the ledger, or the address of one on a server without its password."""
+        """File of the ledger, or its address on a server, without the password."""
         return self.desk.file.where
 
     def spent(self) -> tuple[float, float]:
-        """Return the (epsilon, delta) that all charges so far amount to, rounded up.
+        """Return the (epsilon, delta) of all charges so far, rounded up.
 
         Returns
         -------
         tuple of float
-            For any amounts fixed in advance, all that was released before they were exceeded has
-            this guarantee. The budget's own total holds whenever and why ever one stops; this
-            reading does not promise that of a moment picked by looking at results.
+            Guarantee of everything released before amounts fixed in advance were exceeded. It is
+            not proved for a moment chosen by looking at results; the budget's total is valid
+            whenever you stop.
         """
         return self.desk.currency.guarantee(self.desk.file.state().spent)
 
@@ -84,21 +84,21 @@ class LedgerView:
         Returns
         -------
         tuple of float
-            Zeros if none fits but perhaps a pure one. Under ``"gdp"``, ``"zcdp"`` and ``"rdp"``
-            that release is Gaussian, under ``"mixed"`` perhaps; epsilons are not additive there,
-            and this may be more than the difference between the total and what is spent. Its
-            ``repr`` says so then.
+            Zeros if none fits, except perhaps one with delta = 0. The release is Gaussian under
+            ``"gdp"``, ``"zcdp"`` and ``"rdp"``, and may be under ``"mixed"``. Epsilons are not
+            additive there, so this may exceed the total minus the spent budget; the ``repr`` then
+            explains it.
         """
         return remaining(self.desk.terms, self.desk.currency, self.desk.file.state().spent)
 
     def coordinates(self) -> dict[str, tuple[float, float]]:
-        """Return what is spent in each unit of the currency, and what that sum may still reach.
+        """Return the spent amount in each unit of the composition rule, and its upper limit.
 
         Returns
         -------
         dict of str to tuple of float
-            Rounded up. Under ``"mixed"``: the squares of mu, and the stated epsilons and deltas.
-            What one sum may reach depends on the others: it need not be there for all at once.
+            Amounts, rounded up. Under ``"mixed"``: squares of mu, stated epsilons and deltas. The
+            limit of one sum depends on the others; they cannot always be reached together.
         """
         return coordinates(self.desk.currency, self.desk.file.state().spent)
 
@@ -108,7 +108,7 @@ class LedgerView:
         Returns
         -------
         list of dict
-            Fields of `BudgetEntry` as plain values; the cost in numbers, rounded up.
+            Fields of `BudgetEntry` as plain values; costs as numbers, rounded up.
 
         Examples
         --------
@@ -123,37 +123,38 @@ class LedgerView:
 
     @property
     def total(self) -> PrivacySpent:
-        """All charges so far as one record: what the filter grants, read as `spent` is."""
+        """All charges so far as one record, with the same meaning as `spent`."""
         rows = self.desk.file.rows()
         spent = read_amounts(rows[-1]["spent"]) if rows else self.desk.currency.nothing
         return total_spent(self.desk.terms, self.desk.currency, spent, rows)
 
     def verify(self, receipt: LedgerReceipt | str | None = None) -> LedgerReceipt:
-        """Read the whole ledger, check that it agrees with itself, and price its entries again.
+        """Check the entire ledger for consistency, and recompute the cost of its entries.
 
         Parameters
         ----------
         receipt : LedgerReceipt or str, optional
-            What an earlier call returned. Whoever computes the whole chain of hashes anew, with
-            other events, can be found out only by a receipt that was kept elsewhere.
+            Receipt of an earlier call, stored elsewhere. Only a receipt reveals a chain of hashes
+            that was computed again with other events.
 
         Returns
         -------
         LedgerReceipt
-            Number of entries and hash of the last: keep it elsewhere, ``str`` writes it.
+            Number of entries and hash of the last one. Store its ``str`` elsewhere.
 
         Raises
         ------
         LedgerDamagedError
-            If an entry was edited, dropped, inserted or moved, or the file is broken; or if an
-            entry cost less than its event, as this version prices it.
+            If an entry was edited, dropped, inserted or moved, or the file is broken. Also if an
+            entry cost less than this version charges for its event.
         LedgerError
             If the file cannot be read.
 
         Warns
         -----
         PrivacyWarning
-            If entries cannot be priced again: of a newer version, or plans of an older one.
+            If the cost of entries cannot be recomputed: those of a newer version, or plans of an
+            older one.
         """
         known = LedgerReceipt.parse(receipt) if isinstance(receipt, str) else receipt
         found = self.desk.file.verify(known)
@@ -162,9 +163,9 @@ class LedgerView:
         return found
 
     def close(self) -> None:
-        """Do nothing: a ledger is open during a charge or a look only.
+        """Do nothing: a ledger is open only during a charge or a read.
 
-        For code that closes whatever it opened, such as `contextlib.closing`.
+        For code that closes its resources, such as `contextlib.closing`.
         """
 
     def __repr__(self) -> str:
@@ -174,7 +175,7 @@ class LedgerView:
         return html_text(self.desk.terms, self._shown(), self.desk.file.where)
 
     def _shown(self) -> Shown | str:
-        """Return what is shown; a fitted model is displayed also when its ledger is gone."""
+        """Return the displayed numbers; a fitted model can be displayed without its ledger."""
         try:
             state, currency = self.desk.file.state(), self.desk.currency
         except LedgerError as error:

@@ -1,4 +1,4 @@
-"""Private linear models read as sums of functions of single columns."""
+"""Inspection of private linear models as sums of functions of single columns."""
 
 from skdp.inspection.displays import ShapeFunctionDisplay
 from skdp.inspection.functions import ShapeFunction, ShapeFunctions, shape_functions

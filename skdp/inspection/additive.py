@@ -1,4 +1,4 @@
-"""A fitted pipeline as a sum of functions, one of each column, and the public grids of columns."""
+"""A fitted pipeline as a sum of functions of single columns, and their public grids."""
 
 from __future__ import annotations
 
@@ -34,39 +34,38 @@ from skdp.preprocessing.schema.meanings import label_words
 Array = NDArray[np.float64]
 
 _UNKNOWN_NOISE = CoefficientNoise(
-    "the model is none of skdp's, or was chosen among several by a score in which its noise has "
-    "had a say"
+    "the model is not one of skdp, or was chosen among several by a score that depends on its noise"
 )
-# What gives the scores of rows: of a private regressor before they are clipped to its bounds.
+# Methods that return scores; those of a private regressor before clipping to its bounds.
 _SCORES = ("decision_function", "_score_rows", "predict")
-# At so many public rows scores are compared with those of coefficients, and so closely.
+# Number of public rows at which scores are compared with those of coefficients; tolerance.
 _TRIED, _CLOSE = 3, 1e-8
-# Even numbers on a grid, with the cuts beside them; fewer where several grids are crossed.
+# Evenly spaced numbers on a grid, in addition to cuts; fewer if several grids are crossed.
 _EVENLY, _EVENLY_CROSSED = 101, 25
 
 
 @dataclass(frozen=True)
 class Part:
-    """A declared column, a part of one, or several that are multiplied, and places of features."""
+    """A declared column, a part of one, or an interaction, with the places of its features."""
 
     columns: tuple[FeatureColumn, ...]
     places: slice
 
     @property
     def name(self) -> str:
-        """Name of the column, or names with a star between."""
+        """Name of the column, or names joined by a star."""
         return " * ".join(column.name for column in self.columns)
 
     @property
     def kind(self) -> str:
-        """Kind of the column, that of a number for all that is one."""
+        """Kind of the column; "numeric" for all numeric columns."""
         if len(self.columns) > 1:
             return "interaction"
         numeric = isinstance(self.columns[0], NumericColumn)
         return NumericColumn.kind if numeric else self.columns[0].kind
 
     def encode(self, cells: Any) -> Array:
-        """Return the features of cells, of several columns in one row for each."""
+        """Return the features of cells, with one row per combination for several columns."""
         if len(self.columns) == 1:
             kept = None if hasattr(cells, "dtype") else object
             return self.columns[0].encode(np.asarray(cells, dtype=kept))
@@ -75,16 +74,16 @@ class Part:
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """A linear model of features each of which depends on one column."""
+    """A linear model of features that each depend on one column."""
 
     parts: tuple[Part, ...]
-    steps: tuple[Any, ...]  # between encoder and model; each treats every feature by itself
+    steps: tuple[Any, ...]  # between encoder and model; each treats every feature separately
     linear: Any
     label: Any = None  # of the schema
 
     @property
     def target(self) -> str:
-        """What the scores are, in words, such as "log odds of died = 1"."""
+        """Description of the scores, such as "log odds of died = 1"."""
         name = label_words(self.label)
         if is_regressor(self.linear):
             target = name or "the prediction"
@@ -108,11 +107,11 @@ class AdditiveModel:
 
     @property
     def noise(self) -> CoefficientNoise:
-        """What is known of the privacy noise in the coefficients."""
+        """The known law of the privacy noise in the coefficients."""
         return self.linear._coef_noise_ if responds(self.linear, "_coef_noise_") else _UNKNOWN_NOISE
 
     def features(self, part: Part, cells: Any) -> Array:
-        """Return the part's features of cells, as the linear model sees them."""
+        """Return the part's features of cells, as used by the linear model."""
         block = part.encode(cells)
         rows = np.zeros((len(block), self.parts[-1].places.stop))
         rows[:, part.places] = block
@@ -123,12 +122,12 @@ class AdditiveModel:
     def __getitem__(self, name: str) -> Part:
         parts = {part.name: part for part in self.parts}
         if name not in parts:
-            raise KeyError(f"{name!r} is no column of the model: {list(parts)}.")
+            raise KeyError(f"{name!r} is not a column of the model; its columns are {list(parts)}.")
         return parts[name]
 
 
 def read_additive(model: Any) -> AdditiveModel:
-    """Return the sum that a fitted pipeline computes, or refuse it by name."""
+    """Return a fitted pipeline as an additive model, or refuse it by name."""
     check_is_fitted(model)
     all_steps = _steps_of(model)
     encoders = _encoders_of(all_steps[0])
@@ -139,13 +138,13 @@ def read_additive(model: Any) -> AdditiveModel:
         _refuse_mixing(step, bound)
         bound = step.data_norm_
     _refuse_others(linear, parts[-1].places.stop if parts else 0)
-    # Rows that the clipper leaves as they are need no step, and not the rounding of its norms.
+    # A clipper that changes no row is omitted, and with it the rounding of its norms.
     steps = tuple(step for step in between if not isinstance(step, RowNormClipper))
     return AdditiveModel(parts, steps, linear, _label_of(model))
 
 
 def _label_of(model: Any) -> Any:
-    """Return the label of the schema that a pipeline was made by, if there is one."""
+    """Return the label of the pipeline's schema, if there is one."""
     while type(model) is FrozenEstimator:
         model = model.estimator
     model = fitted_model(model)
@@ -155,7 +154,7 @@ def _label_of(model: Any) -> Any:
 
 
 def _steps_of(model: Any) -> list[Any]:
-    """Return the fitted steps of a pipeline, those of a search's chosen one among them."""
+    """Return the fitted steps of a pipeline, including those of a search's best estimator."""
     while type(model) is FrozenEstimator:
         model = model.estimator
     model = fitted_model(model)
@@ -169,13 +168,13 @@ def _encoders_of(first: Any) -> list[SchemaEncoder]:
     found: list[Any] = [("", first, [])]
     if isinstance(first, ColumnTransformer):
         if first.transformer_weights:
-            raise TypeError("transformer_weights multiply features: give columns a weight instead.")
+            raise TypeError("transformer_weights must be None: use the weights of columns instead.")
         found = [group for group in first.transformers_ if group[1] != "drop"]
     for _, encoder, columns in found:
         if not isinstance(encoder, SchemaEncoder):
             raise TypeError(
-                f"the columns {list(columns)} go through {type(encoder).__name__} and are not "
-                "declared: functions are those of schema.pipeline(linear private model)."
+                f"columns {list(columns)} must be declared in a schema, but are encoded by "
+                f"{type(encoder).__name__}: use schema.pipeline(linear private model)."
             )
     return [encoder for _, encoder, _ in found]
 
@@ -193,25 +192,25 @@ def _parts_of(encoders: list[SchemaEncoder]) -> Iterator[Part]:
 
 
 def _refuse_mixing(step: Any, bound: float) -> None:
-    """Refuse a step whose features are not functions of one feature each."""
+    """Refuse a step that mixes features."""
     if isinstance(step, BoundedScaler):
         return
     if not isinstance(step, RowNormClipper):
         raise TypeError(
-            f"behind {type(step).__name__} a feature may depend on several columns, so that the "
-            "score is no sum of functions of one column: leave the step out."
+            f"features after {type(step).__name__} may depend on several columns, so the score is "
+            "not a sum of functions of one column: omit the step."
         )
     if step.method != "clip" or step.data_norm_ < bound * (1.0 - 1e-12):
         raise TypeError(
             f"RowNormClipper(norm={step.norm:g}, method={step.method!r}) divides rows by their "
-            "norm, to which all columns contribute: the score is no sum of functions of one "
-            f"column. Take a norm of at least {bound:.6g}, which no row exceeds, or leave the step "
-            "out: the estimator's own data_norm clips in the fit alone."
+            "norm, which depends on all columns: the score is not a sum of functions of one "
+            f"column. Use a norm of at least {bound:.6g}, which no row exceeds, or omit the step: "
+            "the estimator's data_norm clips only in the fit."
         )
 
 
 def _refuse_others(linear: Any, n_features: int) -> None:
-    """Refuse a model whose scores are not its coefficients times features, by public rows."""
+    """Refuse a model with scores that are not coefficients times features, by public rows."""
     score = next((getattr(linear, name) for name in _SCORES if responds(linear, name)), None)
     if responds(linear, "coef_") and score is not None:
         rows = np.cos(np.arange(_TRIED * n_features)).reshape(_TRIED, n_features)
@@ -220,22 +219,22 @@ def _refuse_others(linear: Any, n_features: int) -> None:
         if np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
             return
     raise TypeError(
-        f"the scores of {type(linear).__name__} are not coef_ times features plus intercept_, and "
-        "so no sum of functions of one column: networks and votes have none. Fit a linear private "
-        "classifier or regressor."
+        f"the scores of {type(linear).__name__} are not coef_ times features plus intercept_, so "
+        "they are not a sum of functions of one column. Fit a linear private classifier or "
+        "regressor; networks and votes are not supported."
     )
 
 
 def public_grids(columns: Sequence[FeatureColumn]) -> list[tuple[NDArray[Any], Array]]:
     """Return the grid of each column, and the weights of the uniform law."""
     count = _EVENLY
-    if len(columns) > 1:  # which sees cells alone
+    if len(columns) > 1:  # an interaction uses only cells
         count, columns = _EVENLY_CROSSED, [coarsen(column) for column in columns]
     return [_grid(column, count) for column in columns]
 
 
 def cross(grids: Sequence[tuple[NDArray[Any], Array]]) -> tuple[NDArray[Any], Array]:
-    """Return all combinations of cells, one a row, and their weights; of one grid its cells."""
+    """Return all combinations of cells, one per row, and their weights."""
     if len(grids) == 1:
         return grids[0]
     rows = list(itertools.product(*(cells.tolist() for cells, _ in grids)))
@@ -244,10 +243,10 @@ def cross(grids: Sequence[tuple[NDArray[Any], Array]]) -> tuple[NDArray[Any], Ar
 
 
 def _grid(column: FeatureColumn, count: int) -> tuple[NDArray[Any], Array]:
-    """Return cells from the declared range, or the list, and weights.
+    """Return cells from the declared range or list, and weights.
 
-    Of numbers each cut is there twice, as the largest number below and as itself, and weights are
-    those of the trapezoidal rule: exact of steps and of lines.
+    Numeric grids contain each cut and the largest number below it. Weights are those of the
+    trapezoidal rule, which is exact for steps and lines.
     """
     if not isinstance(column, NumericColumn):
         values = list(column.listed() or ())
@@ -259,7 +258,7 @@ def _grid(column: FeatureColumn, count: int) -> tuple[NDArray[Any], Array]:
     cuts.sort()
     lower, upper = _range_of(column, cuts)
     places = [*np.linspace(lower, upper, count), *cuts, *np.nextafter(cuts, -np.inf)]
-    if {"scaled", "waves"} & set(column.parts):  # which may bend anywhere on their scale
+    if {"scaled", "waves"} & set(column.parts):  # these may bend anywhere on their scale
         places += column.spaced(count)
     grid = np.unique(places)
     grid = grid[~np.isnan(as_numbers(grid, column.missing_codes))]
@@ -269,7 +268,7 @@ def _grid(column: FeatureColumn, count: int) -> tuple[NDArray[Any], Array]:
 
 
 def _range_of(column: NumericColumn, cuts: Array) -> tuple[float, float]:
-    """Return the declared bounds; without them the cuts, and half a mean gap on both sides."""
+    """Return the declared bounds, or the range of cuts extended by half a mean gap."""
     if column.lower is not None and column.upper is not None:
         ends = [column.lower, column.upper, *cuts]
         return min(ends), max(ends)
@@ -278,7 +277,7 @@ def _range_of(column: NumericColumn, cuts: Array) -> tuple[float, float]:
 
 
 def other_cells(columns: Sequence[FeatureColumn]) -> dict[str, NDArray[Any]]:
-    """Return one cell for each way, other than by a value, in which a column may be filled."""
+    """Return one missing and one unknown cell, if the column allows them."""
     if len(columns) > 1:
         return {}
     column = columns[0]

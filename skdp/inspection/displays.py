@@ -1,4 +1,4 @@
-"""Pictures of the functions of columns: lines for numbers, a line of text for each category."""
+"""Plots of shape functions: lines for numbers, one text line per category."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy as np
 from skdp.inspection.functions import ShapeFunction, ShapeFunctions, shape_functions
 from skdp.reporting.drawing import pyplot
 
-# Where cells without a value stand beside a numeric range, in parts of it; pictures in a row.
+# Distance of cells without a value from a numeric range, in parts of it; plots per row.
 _BESIDE, _ACROSS = 0.06, 3
-# Inches of a picture, and of a line of text in it; characters of a label.
+# Inches of a plot, and of a line of text in it; characters of a label.
 _LEAST_HEIGHT, _LINE, _LEGEND, _WIDEST = 2.8, 0.18, 0.7, 28
 
 
 def _wrap(text: str) -> str:
-    """Return a label in lines that fit beside a picture; "died = 1" stays on one."""
+    """Return a label in short lines, without a break in "died = 1"."""
     return fill(text.replace(" = ", "\xa0=\xa0"), _WIDEST).replace("\xa0", " ")
 
 
 class ShapeFunctionDisplay:
-    """Functions of columns, one picture each; make it with `from_estimator`.
+    """Plot of shape functions, one per column; create it with `from_estimator`.
 
     Parameters
     ----------
     functions : ShapeFunctions
-        What is shown.
+        Functions to plot.
     columns : sequence of str or None, default=None
-        Names of columns; None takes the (at most) nine of largest importance, but no
-        interaction of more than two.
+        Names of columns. None selects up to nine of largest importance, without interactions of
+        more than two columns.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        Of the last plot, one a column.
+        Axes of the last plot, one per column.
     figure_ : matplotlib Figure
-        Of the last plot.
+        Figure of the last plot.
     lines_ : dict
-        By column, the lines: one a class, or one for two classes.
+        Lines by column: one per class, or one for two classes.
 
     Examples
     --------
@@ -75,18 +75,18 @@ class ShapeFunctionDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw a fitted pipeline; for `model` and `level` see `shape_functions`, else `plot`."""
+        """Plot a fitted pipeline; see `shape_functions` and `plot` for the parameters."""
         return cls(shape_functions(model, level=level), columns).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the pictures.
+        """Draw the plots.
 
         Parameters
         ----------
         ax : matplotlib Axes, sequence of Axes, or None, default=None
-            Where to draw, one for each column. None makes a figure.
+            Axes to draw on, one per column. None creates a figure.
         **kwargs : dict
-            Passed on to matplotlib's ``plot`` for the lines.
+            Arguments of matplotlib's ``plot`` for the lines.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class ShapeFunctionDisplay:
         ImportError
             If matplotlib is missing.
         ValueError
-            If there are not as many axes as columns.
+            If the numbers of axes and columns differ.
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         own = ax is None
@@ -107,7 +107,9 @@ class ShapeFunctionDisplay:
         self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         count = len(self.columns)
         if self.axes_.size != count:
-            raise ValueError(f"{count} columns need as many axes, got {self.axes_.size}.")
+            raise ValueError(
+                f"ax must contain {count} axes, one per column, got {self.axes_.size}."
+            )
         self.figure_ = self.axes_[0].figure
         self.lines_ = {
             name: self._draw(axes, self.functions[name], kwargs)
@@ -115,7 +117,7 @@ class ShapeFunctionDisplay:
         }
         if self.functions.intercept.size > 1:
             legend: dict[str, Any] = {"title": "class", "ncols": 4}
-            if own:  # below all pictures, where it hides no line
+            if own:  # below all plots
                 handles, labels = self.axes_[0].get_legend_handles_labels()
                 self.figure_.legend(handles, labels, loc="outside lower center", **legend)
             else:
@@ -123,7 +125,7 @@ class ShapeFunctionDisplay:
         return self
 
     def _make_axes(self, plt: Any) -> list[Any]:
-        """Return axes in a new figure, high enough for a line of text for each category."""
+        """Return axes in a new figure, with enough height for one text line per category."""
         count = len(self.columns)
         across, down = min(_ACROSS, count), -(-count // _ACROSS)
         heights = [
@@ -153,7 +155,7 @@ class ShapeFunctionDisplay:
         return self._draw_list(ax, function, style)
 
     def _draw_line(self, ax: Any, function: ShapeFunction, style: dict[str, Any]) -> list[Any]:
-        """Draw the function of a number; cells without one stand to the right of its range."""
+        """Draw the function of a number, with cells without one to the right of its range."""
         across, width = function.grid, function.half_width
         step = _BESIDE * float(np.ptp(across))
         beside = across[-1] + step * np.arange(1, len(function.others) + 1)
@@ -174,12 +176,12 @@ class ShapeFunctionDisplay:
         return lines
 
     def _draw_list(self, ax: Any, function: ShapeFunction, style: dict[str, Any]) -> list[Any]:
-        """Draw the function of a list, a line of text for each category, the first at the top."""
+        """Draw the function of a list, one text line per category, the first at the top."""
         places, outputs = np.arange(function.grid.size), function.values.shape[1]
         beside = np.arange(function.grid.size, function.grid.size + len(function.others))
         lines = []
         for output, across in enumerate(function.values.T):
-            # Classes stand below each other.
+            # Classes are below each other.
             shift = 0.5 * (output + 0.5) / outputs - 0.25
             look = {"label": self._label(output - outputs), "marker": "o", "linestyle": "none"}
             (line,) = ax.plot(across, places + shift, **{**look, **style})
@@ -203,7 +205,9 @@ class ShapeFunctionDisplay:
     def _draw_table(self, ax: Any, function: ShapeFunction) -> Any:
         """Draw an interaction of two columns, for the first of the scores."""
         if len(function.axes) != 2:
-            raise ValueError(f"{function.name!r} is of more than two columns: read its values.")
+            raise ValueError(
+                f"{function.name!r} must have at most two columns to be plotted: use its values."
+            )
         shape = [cells.size for cells in function.axes]
         table = function.values[:, 0].reshape(shape)
         picture = ax.imshow(

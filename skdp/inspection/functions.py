@@ -1,4 +1,4 @@
-"""The functions whose sum a private linear model computes, with bands of their noise."""
+"""Shape functions of private linear models, with bands of their noise."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ShapeFunction:
-    """What a column adds to the scores, read on a public grid; `shape_functions` makes them.
+    """Contribution of a column, or a declared interaction, to the scores on a public grid.
 
-    So do columns of a declared interaction together, beside what each adds alone.
+    Made by `shape_functions`. An interaction contributes in addition to its columns.
 
     Parameters
     ----------
     name, kind, unit : str
-        The declared column; the names of an interaction have stars between. A `DateColumn` has one
-        function for each part of a date, such as "admitted month", whose cells are months.
+        Declared column. Names in an interaction are joined by stars. A `DateColumn` has one
+        function per part of a date, such as "admitted month" with months as cells.
     grid : ndarray of shape (n_grid,) or (n_grid, n_columns)
-        Numbers from the declared range, or the declared list; of an interaction all combinations.
+        Numbers in the declared range, or the declared list; all combinations for an interaction.
     axes : tuple of ndarray
-        What each column of the grid is combined from.
+        Values of each column of the grid.
     weights : ndarray of shape (n_grid,)
-        The uniform law on ranges and lists; their sum is 1.
+        Uniform law on ranges and lists, with sum 1.
     values : ndarray of shape (n_grid, n_outputs)
-        The function, of mean 0 under that law: one column for two classes, else one a class.
+        Function, with mean 0 under that law: one column for two classes, else one per class.
     half_width : ndarray of shape (n_grid,) or None
-        The band is ``values +- half_width``, for each cell by itself.
+        Half-width of the band ``values +- half_width``, valid for each cell separately.
     others : dict
-        By "missing" and "unknown", where cells may be so: the value, of shape (n_outputs,), and the
-        half-width of its band, or None.
+        Value of shape (n_outputs,) and half-width of its band or None, for "missing" and "unknown"
+        cells if the column allows them.
     importance : ndarray of shape (n_outputs,)
         Standard deviation of the function under the uniform law.
     importance_half_width : float or None
-        The same of its band.
+        Half-width of the band of `importance`.
     _model, _centre : object
-        For `evaluate`.
+        Internal, for `evaluate`.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class ShapeFunction:
     _centre: Array = field(repr=False)
 
     def evaluate(self, cells: Any) -> Array:
-        """Return what the column adds to the scores of rows.
+        """Return the contribution of the column to the scores of rows.
 
         Parameters
         ----------
@@ -114,22 +114,22 @@ class ShapeFunction:
 
 
 class ShapeFunctions(dict[str, ShapeFunction]):
-    """Functions by the name of the column; with `intercept` they add up to the decision function.
+    """Shape functions by column name; with `intercept` they add up to the decision function.
 
     Attributes
     ----------
     intercept : ndarray of shape (n_outputs,)
-        What the scores are beside the functions.
+        Remaining term of the scores.
     intercept_half_width : float or None
-        Half the width of its band.
+        Half-width of the band of `intercept`.
     classes : ndarray
-        The labels, as the model has them; none of a regressor.
+        Labels of the model; empty for a regressor.
     target : str
-        What the functions add up to, such as "stay (days)" or "log odds of died = 1".
+        Sum of the functions, such as "stay (days)" or "log odds of died = 1".
     exact : bool
-        Whether the bands hold the functions without the noise; if not, their medians over it.
+        Whether the bands cover the functions without noise; if not, their medians over the noise.
     about_band : str
-        Where the bands come from, or why there is none.
+        Origin of the bands, or the reason why there is none.
 
     Examples
     --------
@@ -157,40 +157,40 @@ class ShapeFunctions(dict[str, ShapeFunction]):
 
 
 def shape_functions(model: Any, *, level: float = 0.95) -> ShapeFunctions:
-    """Return the functions of single columns whose sum a private linear model computes.
+    """Return the shape functions of a private linear model, one per column.
 
-    They follow from released coefficients and the public schema alone: no row is read, and nothing
-    is spent. The bands are about the *known privacy noise* alone; see Notes.
+    They follow from released coefficients and the public schema: no row is read, and no budget is
+    spent. The bands describe only the *known privacy noise*; see Notes.
 
     Parameters
     ----------
     model : Pipeline
-        A fitted ``schema.pipeline(linear private classifier or regressor)``, or one of a search.
-        `BoundedScaler` may stand between, and `RowNormClipper` with a norm that no row exceeds.
+        Fitted ``schema.pipeline(linear private classifier or regressor)``, or one of a search. It
+        may contain `BoundedScaler`, and `RowNormClipper` with a norm that no row exceeds.
     level : float, default=0.95
         Probability of each band, in (0, 1).
 
     Returns
     -------
     ShapeFunctions
-        A dictionary from names of columns to functions.
+        Dictionary from column names to functions.
 
     Raises
     ------
     TypeError
-        If the scores are no sum of functions of one column: a network, a step that normalises
-        rows or mixes features, such as `DPPCA`, or columns that no schema declares.
+        If the scores are not a sum of functions of one column. Examples are networks, steps that
+        normalise rows or mix features such as `DPPCA`, and columns that no schema declares.
     ValueError
         If `level` is out of range.
 
     Notes
     -----
-    Output perturbation: with probability `level` over the noise, and for each cell by itself,
-    ``values +- half_width`` holds the function without privacy noise. Objective perturbation, and
-    gradient perturbation without momentum on lots of a public size: it holds the function's median
-    over the noise; the width is an upper bound, often a generous one. Of other fits nothing is
-    proved, half-widths are None and `about_band` says why. No band says how far the function would
-    be off on another sample of rows. Proofs: ``docs/inspection.md``.
+    Output perturbation: with probability `level` over the noise, and for each cell separately,
+    ``values +- half_width`` covers the function without privacy noise. Objective perturbation, and
+    gradient perturbation without momentum on batches of a public size: it covers the function's
+    median over the noise. The width is an upper bound, often a generous one. Other fits have no
+    proved band: half-widths are None, and `about_band` gives the reason. No band covers the error
+    on another sample of rows. Proofs: ``docs/inspection.md``.
 
     Examples
     --------

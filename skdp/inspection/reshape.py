@@ -1,4 +1,4 @@
-"""Models with monotone or smoothed functions: post-processing of coefficients, without a row."""
+"""Monotone or smoothed functions, by post-processing of coefficients."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ _SMALLEST = 1e-9
 
 
 def reshape_functions(model: Any, changes: Mapping[str, str | float]) -> Any:
-    """Return a model whose functions of some columns are monotone, or smoothed.
+    """Return a model with monotone or smoothed functions of some columns.
 
-    No row is read and nothing is spent.
+    No row is read and no budget is spent.
 
     Parameters
     ----------
     model : Pipeline
-        As for `shape_functions`; it is not changed.
+        As for `shape_functions`. It is not changed.
     changes : dict
-        By the name of a column: "increasing" or "decreasing" (of two classes it is the score of
-        ``classes_[1]`` that rises or falls, else that of every class); or a number, for means over
-        near values, weighted by a normal density of this deviation, in the column's unit or in
-        levels. Taken is the nearest function that the column's encoding has, in mean square under
-        the uniform law on the public range or list.
+        Change by column name. "increasing" or "decreasing" applies to the score of ``classes_[1]``
+        for two classes, else to that of every class. A number smooths by means over near values,
+        weighted by a normal density of this deviation in the column's unit or in levels. The result
+        is the nearest function of the column's encoding, in mean square under the uniform law on
+        the public range or list.
 
     Returns
     -------
     Pipeline
-        A fitted pipeline of the same steps and with the same privacy record.
+        Fitted pipeline with the same steps and the same privacy record.
 
     Raises
     ------
     TypeError
         As for `shape_functions`.
     KeyError, ValueError
-        If a name is that of no column, or of categories or an interaction, which have no order.
+        If a name is not a column, or names categories or an interaction, which have no order.
 
     Notes
     -----
-    Functions are made monotone on the public grid, which has every cut: between its points, steps,
-    cells and lines are monotone as well. Missing and unknown cells keep their scores if they have a
-    feature of their own; others stay in the middle of their column's encoding. The returned model
-    has no bands: look at those of the model it is made from.
+    Functions are made monotone on the public grid, which contains every cut: between its points,
+    steps, cells and lines are monotone too. Missing and unknown cells keep their scores if they
+    have a separate feature; others stay in the middle of their column's encoding. The returned
+    model has no bands: use those of the original model.
 
     Examples
     --------
@@ -93,9 +93,9 @@ def reshape_functions(model: Any, changes: Mapping[str, str | float]) -> Any:
         intercept += shift
     named = ", ".join(f"{name!r} ({change})" for name, change in changes.items())
     noise = CoefficientNoise(
-        f"functions were changed afterwards, {named}: see the bands of the model before",
+        f"functions were changed afterwards, {named}: see the bands of the original model",
         afterwards=f"{found.noise.afterwards}; afterwards functions were changed, {named}, by "
-        "public numbers alone: post-processing, which reads no row and costs nothing",
+        "public numbers only: post-processing, which reads no row and spends no budget",
     )
     return _with_weights(
         model,
@@ -106,7 +106,7 @@ def reshape_functions(model: Any, changes: Mapping[str, str | float]) -> Any:
 
 
 def _with_weights(model: Any, **new: Any) -> Any:
-    """Return a shallow copy of a model whose linear part is a changed copy."""
+    """Return a shallow copy of a model with a changed linear part."""
     model = copy.copy(model)
     if isinstance(model, Pipeline):
         name, last = model.steps[-1]
@@ -121,10 +121,10 @@ def _with_weights(model: Any, **new: Any) -> Any:
 
 
 def _follow(model: AdditiveModel, part: Part, change: str | float) -> tuple[Any, Any]:
-    """Return the coefficients of a changed function, and what the intercept takes of it."""
+    """Return the coefficients of a changed function, and the shift of the intercept."""
     coef = model.coef[:, part.places]
     if part.kind in _UNORDERED:
-        raise ValueError(f"column {part.name!r} is {part.kind}: its values have no order.")
+        raise ValueError(f"column {part.name!r} must have ordered values, got kind {part.kind!r}.")
     ((grid, weights),) = public_grids(part.columns)
     places = (grid if part.kind == "numeric" else np.arange(grid.size)).astype(np.float64)
     rows = model.features(part, grid)

@@ -1,4 +1,4 @@
-"""Searches for parameters that are differentially private as a whole."""
+"""Differentially private searches for parameters."""
 
 from skdp.model_selection._classes import PrivateGridSearchCV, PrivateRandomizedSearchCV
 from skdp.model_selection._scoring import RowScorer, make_row_scorer

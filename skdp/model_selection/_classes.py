@@ -1,4 +1,4 @@
-"""The two private searches: over a grid, and over a random sample of a space."""
+"""Private searches over a grid or over random candidates."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from skdp.model_selection._search import PrivateSearch
 
 
 class PrivateGridSearchCV(PrivateSearch):
-    """Choose parameters from a grid and train a model, all within one privacy budget.
+    """Private grid search with one privacy budget for choice and final model.
 
-    Takes the place of scikit-learn's `GridSearchCV` around private estimators. `epsilon` and
-    `delta` are those of the whole search, the final model included: what each inner fit may spend
-    is solved for by exact composition, and the budget is charged once.
+    Replaces scikit-learn's `GridSearchCV` for private estimators. `epsilon` and `delta` cover the
+    entire search, including the final model. The epsilon of each inner fit follows from exact
+    composition, and the budget is charged once.
 
     See Also
     --------
@@ -24,10 +24,10 @@ class PrivateGridSearchCV(PrivateSearch):
 
     Notes
     -----
-    How long a search takes is a side channel: with ``"random-stopping"`` it tells about the number
-    of runs, which the theorem needs to stay unknown. Publish neither. Runs are silent: while they
-    go on, warnings and logging are off in the whole process, and what runs print is dropped. A run
-    that fails has the worst score; only if it is chosen an error ends the search, after the charge.
+    The run time of a search is a side channel: with ``"random-stopping"`` it reveals the number of
+    runs, which the theorem assumes to be secret. Publish neither. Runs are silent: during runs,
+    warnings and logging are off in the entire process, and printed output is dropped. A run that
+    fails gets the worst score. If it is chosen, the search raises after the charge.
 
     References
     ----------
@@ -56,7 +56,7 @@ class PrivateGridSearchCV(PrivateSearch):
 
     param_grid: Any = parameter(
         "dict or list of dict",
-        "Parameters and their values, as for `GridSearchCV`. A public choice.",
+        "Parameters and their values, as for `GridSearchCV`. Must be public.",
         kw_only=False,
     )
 
@@ -65,14 +65,14 @@ class PrivateGridSearchCV(PrivateSearch):
 
 
 class PrivateRandomizedSearchCV(PrivateSearch):
-    """Choose parameters from random candidates and train a model, within one privacy budget.
+    """Private search over random candidates with one privacy budget for choice and final model.
 
-    Takes the place of scikit-learn's `RandomizedSearchCV`: `n_iter` candidates are drawn before
-    rows are looked at, and compared as `PrivateGridSearchCV` compares those of a grid.
+    Replaces scikit-learn's `RandomizedSearchCV`: `n_iter` candidates are drawn before rows are
+    used, and compared as in `PrivateGridSearchCV`.
 
     See Also
     --------
-    PrivateGridSearchCV : All candidates of a grid; more on every parameter.
+    PrivateGridSearchCV : All candidates of a grid, with more details.
 
     Examples
     --------
@@ -94,14 +94,14 @@ class PrivateRandomizedSearchCV(PrivateSearch):
 
     param_distributions: Any = parameter(
         "dict or list of dict",
-        """Parameters and their values or distributions, as for `RandomizedSearchCV`. A public
-        choice.""",
+        """Parameters and their values or distributions, as for `RandomizedSearchCV`. Must be
+        public.""",
         kw_only=False,
     )
     n_iter: int = parameter("int", "Number of candidates.", default=10)
 
     def _points(self, stream: RandomStream) -> list[dict[str, Any]]:
         check_integer("n_iter", self.n_iter, at_least=1)
-        # The sampler is a public choice: 32 bits of the stream tell nothing of the noise.
+        # The sampler is public: 32 bits of the stream reveal nothing about the noise.
         seed = int(stream.words(1)[0]) >> 32
         return list(ParameterSampler(self.param_distributions, self.n_iter, random_state=seed))

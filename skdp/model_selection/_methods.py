@@ -1,4 +1,4 @@
-"""The ways to choose a candidate privately. The rows are used here, after the charge."""
+"""Methods to choose a candidate privately; they use the rows after the charge."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a search releases: the candidate, its model, and scores if they were paid for."""
+    """The release of a search: the candidate, its model, and scores if any."""
 
     number: int
-    model: Any  # the fitted model, if the method has trained one to release
-    # Noisy mean of the scaled scores: of all runs or candidates, or of the chosen run alone.
+    model: Any  # the fitted model, if the method releases one
+    # Noisy means of the scaled scores of all runs or candidates, or of the chosen run.
     scores: np.ndarray | None
 
 
@@ -51,14 +51,14 @@ class Search:
     parts: list[np.ndarray]  # row numbers: the training and the scoring part, or the folds
     labels: np.ndarray | None
     scorer: RowScorer
-    stream: RandomStream  # source of all randomness but the division into parts
+    stream: RandomStream  # source of all randomness except the division into parts
     n_jobs: int | None
-    # Told the number of runs done; None where that is not public.
+    # Called with the number of finished runs; None if that is not public.
     announce: Callable[[int], None] | None
-    bar: bool = False  # whether to show runs by a bar as well, where their number is public
+    bar: bool = False  # whether to show a progress bar, if the number of runs is public
 
     def choose(self) -> Choice:
-        """Run the method and return what it releases."""
+        """Run the method and return its release."""
         return _METHODS[self.plan.design.method](self)
 
     def refit_choice(self, number: int) -> Any:
@@ -76,7 +76,7 @@ class Search:
         test: np.ndarray | None = None,
         keep: bool = False,
     ) -> Job:
-        """Return a run of a candidate; `label` is unlike that of any other run."""
+        """Return a run of a candidate with a unique label."""
         candidate = self.candidates[number]
         given = (self.plan.design.adjacency, self.labels)
         copy = prepare_fit(candidate.estimator, candidate.steps, fit, *given)
@@ -84,11 +84,11 @@ class Search:
         return Job(copy, candidate.steps, train, test, key, self.stream.seeded, keep)
 
     def run(self, jobs: list[Job]) -> list[Outcome]:
-        """Carry out runs; whether any failed is for the caller to look at, where it may be seen."""
+        """Carry out runs and return their outcomes, including failures."""
         outcomes: list[Outcome] = []
         n_shown = len(jobs) if self.bar and self.announce is not None else 0
         with shown("runs of the search", n_shown) as done, around_runs():
-            # Asked for explicitly, as joblib's own context would have it print the number of runs.
+            # Set explicitly, since joblib's context could print the number of runs.
             parallel = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)
             calls = (delayed(carry_out)(job, self.table, self.scorer) for job in jobs)
             for outcome in parallel(calls):
@@ -100,7 +100,7 @@ class Search:
         return outcomes
 
     def compare(self, numbers: Iterable[int], label: str, *, keep: bool) -> list[Outcome]:
-        """Train candidates on the one part, each time it is named, and score them on the other."""
+        """Train candidates on one part, once per occurrence, and score them on the other."""
         train, test = self.parts
         jobs = []
         for place, number in enumerate(numbers):
@@ -109,22 +109,22 @@ class Search:
         return self.run(jobs)
 
     def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:
-        """Release sums of scores that one record changes by at most 1 each."""
+        """Release noisy sums of scores, of which one record changes each by at most 1."""
         moved, scale = math.sqrt(len(totals)), self.plan.score_noise
         return Release("sum of scores", moved, scale=scale).make(totals, self.stream.spawn(label))
 
 
 def _sound(outcomes: list[Outcome]) -> Outcome:
-    """Return the first outcome of what was chosen; if all of it failed, raise why."""
+    """Return the first successful outcome of the chosen candidate, or raise its error."""
     failure = outcomes[0].failure
     if failure is None or any(outcome.failure is None for outcome in outcomes):
         return outcomes[0]
     if isinstance(failure, SkdpError):
         raise failure
     raise type(failure)(
-        f"A fit inside the search failed, and it was chosen: {failure} The charge stays. Try the "
-        "candidates on public or synthetic rows first: an error inside a private search can tell "
-        "something of the rows that no budget covers."
+        f"The chosen fit of the search failed: {failure} The charge is not refunded. Try the "
+        "candidates on public or synthetic rows first: an error in a private search can reveal "
+        "information about rows that no budget covers."
     )
 
 
@@ -134,16 +134,16 @@ def _random_stopping(search: Search) -> Choice:
     runs = RandomStopping(design.mean, design.shape).draw(search.stream.spawn("number of runs"))
     if runs == 0:
         raise SkdpError(
-            "The Poisson number of runs came out as zero, so that there is no model. The charge "
-            f"stays. This happens with probability exp(-{design.mean:g}): expect more candidates, "
-            "or use a finite stopping_shape."
+            "The random number of runs is zero, so there is no model. The charge is not refunded. "
+            f"With a Poisson number this has probability exp(-{design.mean:g}): increase "
+            "expected_candidates, or use a finite stopping_shape."
         )
     drawn = search.stream.spawn("candidates").uniform(runs) * len(search.candidates)
     numbers = drawn.astype(int)
     outcomes = search.compare(numbers.tolist(), "run", keep=True)
     totals = (np.array([outcome.total]) for outcome in outcomes)
     scores = np.array([search.noisy(one, f"score {k}")[0] for k, one in enumerate(totals)])
-    # Ties, which real numbers do not have, are broken by a coin of each run's own.
+    # Ties are broken by an independent random number per run.
     coins = search.stream.spawn("ties").uniform(runs)
     best = int(np.lexsort((coins, scores))[-1])
     model = _sound([outcomes[best]]).model
@@ -151,7 +151,7 @@ def _random_stopping(search: Search) -> Choice:
 
 
 def _holdout(search: Search) -> Choice:
-    """Best of runs whose number is public, on rows that none of them was trained on."""
+    """Best of a public number of runs, scored on rows outside their training part."""
     design = search.plan.design
     outcomes = search.compare(design.runs, "candidate", keep=not design.refit)
     totals = np.array([outcome.total for outcome in outcomes])
@@ -178,12 +178,12 @@ def _cross_validation(search: Search) -> Choice:
 
 
 def _select(search: Search, totals: np.ndarray, n_scored: int) -> tuple[int, np.ndarray | None]:
-    """Choose by sums that one record changes by at most 1 each, and release them if asked to."""
+    """Choose by sums, of which one record changes each by at most 1, and maybe release them."""
     design = search.plan.design
     if design.noisy_scores:
         noisy = search.noisy(totals, "selection")
         return int(np.argmax(noisy)), noisy / max(n_scored, 1)
-    # Under add-remove, a record can only raise sums, or only lower them.
+    # Under add-remove, a record can only increase sums, or only decrease them.
     monotone = design.adjacency == "add-remove"
     given = (totals, design.selection_epsilon, 1.0, search.stream.spawn("selection"))
     return permute_and_flip(*given, monotone=monotone), None

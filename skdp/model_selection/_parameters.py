@@ -1,4 +1,4 @@
-"""What both private searches take, release, delegate and show."""
+"""Parameters, released attributes, delegation and display of the private searches."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.accounting.records import html_table
 from skdp.base.parameters import Auto, SearchMethod, parameter, plain, released
 from skdp.base.scikit_learn import BaseEstimator, MetaEstimatorMixin
+from skdp.budget.charging import ChargesBudget
 from skdp.fitting import PrivateFit
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 from skdp.reporting.leaks import warn_of_score
@@ -26,14 +27,14 @@ class SearchParameters(PrivateFit):
     """Parameters and released attributes of private searches."""
 
     _added_texts: ClassVar[dict[str, str]] = {
-        "epsilon": "That fit is the whole search, the final model included.",
-        "delta": "That fit is the whole search.",
-        "adjacency": "It is that of the search and of all its fits.",
+        "epsilon": "A search counts as one fit, including the final model.",
+        "delta": "A search counts as one fit.",
+        "adjacency": "It applies to the search and all its fits.",
         "accountant": "The search is charged once.",
-        "verbose": "Runs are not reported, but for a bar in a terminal or a notebook where their"
-        " number is public and rich is installed; the environment variable "
-        "``SKDP_PROGRESS=0`` turns it off.",
-        "privacy_spent_": "It is that of the whole search.",
+        "verbose": "Runs are not reported. If their number is public and rich is installed, a"
+        " terminal or notebook shows a progress bar; the environment variable "
+        "``SKDP_PROGRESS=0`` disables it.",
+        "privacy_spent_": "It covers the entire search.",
     }
     _listed: ClassVar[tuple[str, ...]] = (
         *("estimator", "param_grid", "param_distributions", "n_iter", "epsilon", "delta", "method"),
@@ -46,9 +47,9 @@ class SearchParameters(PrivateFit):
 
     estimator: Any = parameter(
         "estimator",
-        """A private estimator, or a pipeline of private steps and steps that learn nothing from
-        rows. Its `epsilon`, `delta`, `adjacency`, `accountant` and `random_state` are set by the
-        search. Steps that learn from rows without noise are refused with a remedy.""",
+        """Private estimator, or pipeline of private steps and steps that learn nothing from rows.
+        The search sets its `epsilon`, `delta`, `adjacency`, `accountant` and `random_state`. Steps
+        that learn from rows without noise are refused, with a remedy.""",
         kw_only=False,
     )
     epsilon: float = parameter("float", "Privacy parameter of one fit, positive.", default=1.0)
@@ -57,112 +58,113 @@ class SearchParameters(PrivateFit):
     )
     method: SearchMethod = parameter(
         '{"auto", "random-stopping", "fixed", "holdout", "cv"}',
-        """How candidates are compared. ``"auto"`` is ``"fixed"`` for up to three candidates, and
-        ``"random-stopping"`` for more, or where `expected_candidates` is given.
-        ``"random-stopping"``: a random number of runs, each of a
-        candidate drawn at random; the model of the run with the best noisy score is released.
-        Its price hardly grows with the number of candidates. ``"fixed"``: a public number of
-        runs of the candidates in turn; the scores of all are released, and callbacks show how
-        many are done. Its price grows with the root of that number. ``"holdout"``: all
-        candidates are trained on one part of the rows, compared on the other. ``"cv"``: by
-        cross-validation, whose price grows with candidates times folds.""",
+        """Method to compare candidates. ``"random-stopping"``: a random number of runs, each of a
+        random candidate; the model of the run with the best noisy score is released. The privacy
+        cost barely grows with the number of candidates. ``"fixed"``: a public number of runs of the
+        candidates in turn; all noisy scores are released, and callbacks show progress. The cost
+        grows with the root of that number. ``"holdout"``: all candidates are trained on one part of
+        the rows and compared on the other. ``"cv"``: cross-validation; the cost grows with
+        candidates times folds. ``"auto"`` is ``"fixed"`` for up to three candidates, and
+        ``"random-stopping"`` for more, or if `expected_candidates` is set.""",
         default="auto",
     )
     scoring: Any = parameter(
         "str or RowScorer",
-        """A score that is a sum over rows of bounded values: "accuracy" or "neg_brier_score", or
-        of regressors "neg_mean_absolute_error" or "neg_mean_squared_error", whose bounds are
-        those of errors within `target_bounds`; see `make_row_scorer` for others. ``"auto"`` is
-        the first of either.""",
+        """Score that is a sum over rows of bounded values. Classifiers: "accuracy" or
+        "neg_brier_score". Regressors: "neg_mean_absolute_error" or "neg_mean_squared_error", with
+        the bounds of errors within `target_bounds`. Use `make_row_scorer` for others. ``"auto"``
+        is the first one.""",
         default="auto",
     )
     cv: Any = parameter(
         "int or KFold",
-        """Number of folds of ``method="cv"``. Folds are drawn at random without looking at the
+        """Number of folds for ``method="cv"``. Folds are drawn at random, without looking at the
         rows.""",
         default=5,
     )
     holdout_fraction: float = parameter(
-        "float", 'Share of the rows that are scored on, not by ``"cv"``.', default=0.2
+        "float", 'Share of the rows used for scores; not used by ``"cv"``.', default=0.2
     )
     expected_candidates: float | Auto = parameter(
         'float or "auto"',
-        """Expected number of runs of ``"random-stopping"``, at least 1; ``"auto"`` is three
-        times the number of candidates. For ``"fixed"`` the number of runs itself, at least and
-        by default that of the candidates: run r is one of candidate r modulo their number.""",
+        """Expected number of runs for ``"random-stopping"``, at least 1; ``"auto"`` is three times
+        the number of candidates. For ``"fixed"``, the number of runs, at least that of the
+        candidates (``"auto"``): run r uses candidate r modulo their number.""",
         default="auto",
     )
     stopping_shape: float = parameter(
         "float",
-        """Shape of the random number of runs, above -1: 0 is the logarithmic law, 1 the
-        geometric one, ``inf`` the Poisson one. Smaller shapes cost less and vary more.""",
+        """Shape of the distribution of the number of runs, above -1: 0 is logarithmic, 1 geometric,
+        ``inf`` Poisson. Smaller shapes cost less and vary more.""",
         default=2.0,
     )
     selection_share: float | Auto = parameter(
         'float or "auto"',
-        """Share of `epsilon` for choosing by scores, not for ``"random-stopping"``. ``"auto"``
-        is 0.1 for ``"cv"``, and else 1 without a refit (a record is trained on or scored on,
-        never both), 0.25 with one.""",
+        """Share of `epsilon` for the choice by scores; not used by ``"random-stopping"``.
+        ``"auto"`` is 0.1 for ``"cv"``. For other methods it is 0.25 with a refit, and 1 without,
+        since a record is then used for training or for scores, never both.""",
         default="auto",
     )
     noisy_scores: bool = parameter(
         "bool",
-        """Whether ``"holdout"`` and ``"cv"`` release noisy scores of all candidates and choose
-        by these. ``"random-stopping"`` always releases that of the chosen run, at no extra
-        price, and ``"fixed"`` those of all runs.""",
+        """Whether ``"holdout"`` and ``"cv"`` release noisy scores of all candidates and choose by
+        them. ``"random-stopping"`` always releases the score of the chosen run without a further
+        cost, and ``"fixed"`` those of all runs.""",
         default=False,
     )
     refit: bool | Auto = parameter(
         'bool or "auto"',
-        """Whether the chosen candidate is trained again on all rows, at a price. ``"auto"`` is
-        True for ``"cv"`` and False for the others, whose `best_estimator_` is the model that
-        won, trained on the training part.""",
+        """Whether to train the chosen candidate again on all rows, which costs budget. ``"auto"``
+        is True for ``"cv"`` and False for other methods. Their `best_estimator_` is the winning
+        model, trained on the training part.""",
         default="auto",
     )
     refit_share: float = parameter(
-        "float", "The refit's part of what is spent, in squares of epsilon, about.", default=0.5
+        "float", "Approximate share of the refit in the cost, in squares of epsilon.", default=0.5
     )
     step_weights: Any = parameter(
         "dict or None",
-        """Relative epsilon of the private steps of a pipeline by name. By default a final step
-        has 1 and every private transformer 0.25; delta is divided evenly.""",
+        """Relative epsilon of the private steps of a pipeline, by name. None gives the final step
+        1 and every private transformer 0.25. Delta is divided evenly.""",
         default=None,
     )
     n_jobs: int | None = parameter(
-        "int or None", "Number of runs at a time, by joblib.", default=None
+        "int or None",
+        "Number of parallel runs, by joblib. None means 1, or the setting of its context.",
+        default=None,
     )
     best_estimator_: Any = released(
         "estimator",
-        """The released model. Its `privacy_spent_` is that of the whole search. Missing after
-        ``method="cv"`` with ``refit=False``.""",
+        """Released model. Its `privacy_spent_` is that of the entire search. Not available with
+        ``method="cv"`` and ``refit=False``.""",
     )
     best_params_: dict[str, Any] = released("dict", "Parameters of the chosen candidate.")
-    best_index_: int = released("int", "Its row in `candidates_`.")
+    best_index_: int = released("int", "Row of the chosen candidate in `candidates_`.")
     best_score_: float = released(
         "float",
-        """Noisy mean score of the chosen candidate, where one was paid for. It is the largest of
-        several, and so too good on average.""",
+        """Noisy mean score of the chosen candidate, if released. As the largest of several, it is
+        too good on average.""",
     )
     noisy_scores_: np.ndarray = released(
         "ndarray of shape (n_candidates,) or (n_runs,)",
-        """Noisy mean scores: with ``noisy_scores=True`` of the candidates, by ``"fixed"`` of the
-        runs.""",
+        """Noisy mean scores of the candidates (``noisy_scores=True``) or of the runs
+        (``"fixed"``).""",
     )
     candidates_: dict[str, Any] = released(
         "dict",
-        """Table of the candidates' parameters. There is no ``cv_results_``: scores and times of
-        runs are private.""",
+        """Table of the candidates' parameters. There is no ``cv_results_``, since scores and times
+        of runs are private.""",
     )
-    inner_epsilon_: float = released("float", "Epsilon of one training inside the search.")
-    classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels, of classifiers.")
+    inner_epsilon_: float = released("float", "Epsilon of one training in the search.")
+    classes_: np.ndarray = released("ndarray of shape (n_classes,)", "Labels of a classifier.")
     n_features_in_: int = released("int", "Number of columns.")
     feature_names_in_: np.ndarray = released(
-        "ndarray of shape (n_features,)", "Names of columns, if the model knows any."
+        "ndarray of shape (n_features,)", "Names of columns, if the model has any."
     )
 
 
 class ShowsResults(BaseEstimator):
-    """The part of a search that shows its results, above scikit-learn's picture in a notebook."""
+    """Displays of the results of a search."""
 
     candidates_: dict[str, Any]
     best_index_: int
@@ -192,7 +194,7 @@ class ShowsResults(BaseEstimator):
         return [*found, ("privacy", repr(self.privacy_spent_))]
 
     def _candidate_rows(self) -> list[tuple[str, ...]]:
-        """Return the candidates with their scores where these were released: of each run, if so."""
+        """Return the candidates with their released scores, if any."""
         points = self.candidates_["params"]
         scores = np.asarray(getattr(self, "noisy_scores_", ()))
         found: list[tuple[str, ...]] = [
@@ -211,13 +213,13 @@ def _said(point: dict[str, Any]) -> str:
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    """Return the condition that the best estimator, or the template, has a method."""
+    """Return a check that the best estimator, or the template, has a method."""
 
     def check(search: Any) -> bool:
         if not search._has_model():
             raise AttributeError(
                 f"This {type(search).__name__} trains no final model (method={search.method!r}, "
-                f"refit={search.refit!r}), so that it has no {name}: use best_params_."
+                f"refit={search.refit!r}) and has no {name}: use best_params_."
             )
         # Raises the AttributeError that the estimator itself would.
         getattr(getattr(search, "best_estimator_", search.estimator), name)
@@ -227,14 +229,14 @@ def _has(name: str) -> Callable[[Any], bool]:
 
 
 def _delegate(name: str, what: str) -> Any:
-    """Return a method that does as the best estimator's of the same name."""
+    """Return a method that calls the best estimator's method of the same name."""
 
     def method(self: Any, X: Any) -> Any:
         check_is_fitted(self)
         return getattr(self.best_estimator_, name)(X)
 
     method.__name__, method.__qualname__ = name, f"DelegatesToBest.{name}"
-    method.__doc__ = f"Return the {what} of the best estimator, of rows as its `{name}` takes."
+    method.__doc__ = f"Return the {what} of the best estimator, for rows that its `{name}` accepts."
     return available_if(_has(name))(method)
 
 
@@ -268,7 +270,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like
-            Rows; if they are private, so is the result.
+            Rows. If they are private, so is the result.
         y : array-like
             Labels.
         """
@@ -280,7 +282,7 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def classes_(self) -> Any:
-        """Labels that the best estimator knows."""
+        """Labels of the best estimator."""
         _has("classes_")(self)
         return self.best_estimator_.classes_
 
@@ -293,8 +295,12 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
             )
         return int(self.best_estimator_.n_features_in_)
 
+    def _searched(self) -> list[Any]:
+        """Return the parts that may be bound to a budget, which the search then charges."""
+        return [part for part in self.get_params().values() if isinstance(part, ChargesBudget)]
+
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata of `fit` reach the estimator."""
+        """Return the routing of metadata from `fit` to the estimator."""
         fits = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=fits)

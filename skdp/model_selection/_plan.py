@@ -1,4 +1,4 @@
-"""The plan of a search, which meets one target as a whole, and its description.
+"""The plan of a search with one target for all releases, and its description.
 
 Nothing here sees a row. Proofs: Theorems 1, 4, 10 and 11 of ``docs/proofs/private_selection.md``.
 """
@@ -30,63 +30,63 @@ from skdp.model_selection._scoring import RowScorer
 from skdp.model_selection._steps import PLANNING_MARGIN, Fit, PrivateStep, plan_fit
 from skdp.tables.units import about_units
 
-# The search for the inner epsilon ends when it is known to this relative accuracy.
+# Relative accuracy of the inner epsilon.
 _ACCURACY = 1e-3
-# No search with less than this share of its epsilon left for a fit is of use.
+# Smallest useful share of epsilon for a fit.
 _SMALLEST_SHARE = 1e-7
-# Growth of the price of one run by repeating it at random, in squares of mu; for the refit's part.
+# Growth of the cost of one run by random repetition, in squares of mu; for the refit.
 _PRICE_OF_REPEATING = 4.0
 
 
 @dataclass(frozen=True)
 class Design:
-    """Everything public that fixes what a search costs."""
+    """All public numbers that determine the cost of a search."""
 
     method: str  # "random-stopping", "fixed", "holdout" or "cv"
     epsilon: float
     delta: float
     adjacency: Adjacency
     candidates: tuple[tuple[PrivateStep, ...], ...]
-    train_sizes: tuple[int, ...]  # rows in each training part: one part, or one for each fold
+    train_sizes: tuple[int, ...]  # rows in each training part: one part, or one per fold
     n_rows: int
     n_columns: int
     n_classes: int
-    # Expectation of the random number of runs, or the number itself if it is fixed; their shape.
+    # Mean number of runs, or the number if it is fixed; the shape of the distribution.
     mean: float
     shape: float
     refit: bool  # whether the chosen candidate is trained again on all rows
-    refit_share: float  # the refit's part of what is spent
-    selection_epsilon: float  # what choosing by scores costs a record that is scored
+    refit_share: float  # share of the refit in the cost
+    selection_epsilon: float  # cost of the choice for a record in the scores
     noisy_scores: bool
-    assumptions: tuple[str, ...] = ()  # what the verdicts on steps take for granted
-    by_unit: bool = False  # whether records are all rows of an id, and what is said of rows is so
+    assumptions: tuple[str, ...] = ()  # assumptions of the verdicts on steps
+    by_unit: bool = False  # whether a record is all rows of an id
 
     @property
     def runs(self) -> tuple[int, ...]:
-        """The candidate of each run, where that is public: in turn, however many runs there are."""
+        """Candidate of each run if that is public: candidates take turns."""
         count = int(self.mean) if self.method == "fixed" else len(self.candidates)
         return tuple(run % len(self.candidates) for run in range(count))
 
     @property
     def public_runs(self) -> int:
-        """How many runs to announce; 0 where it must stay unknown."""
+        """Number of runs to announce; 0 if it is secret."""
         return (self.method != "random-stopping") * len(self.runs) * len(self.train_sizes)
 
     @property
     def trainings(self) -> float:
-        """How many trainings a record takes part in, at most or on average."""
+        """Number of trainings with a record, at most or on average."""
         if self.method == "random-stopping":
             return self.mean
         return float(len(self.runs) * max(len(self.train_sizes) - 1, 1))
 
     @property
     def fit_delta(self) -> float:
-        """Delta of one fit: all of them together may take half of the whole."""
+        """Delta of one fit: all fits together may take half of the total."""
         return self.delta / (2.0 * max(1.0, self.trainings) + 2.0 * self.refit)
 
     @property
     def refit_factor(self) -> float:
-        """The refit's epsilon in units of a fit's; epsilons add up about like their squares."""
+        """Epsilon of the refit relative to a fit; squares of epsilon add up approximately."""
         repeated = self.method == "random-stopping"
         price = _PRICE_OF_REPEATING if repeated else self.trainings
         return math.sqrt(price * self.refit_share / (1.0 - self.refit_share))
@@ -94,25 +94,25 @@ class Design:
 
 @dataclass(frozen=True)
 class PricedSearch:
-    """A search whose price is known."""
+    """A search with a known cost."""
 
     design: Design
     event: Event
-    fit_epsilon: float  # what one training spends, if its only private step is the final one
+    fit_epsilon: float  # of one training if its only private step is the final one
     fits: dict[tuple[int, int], Fit]
     refits: tuple[Fit, ...]  # by candidate; empty without a refit
-    # Standard deviation of the noise on a released sum of scores; 0 where none is released.
+    # Standard deviation of the noise on a released sum of scores; 0 if none is released.
     score_noise: float
 
     def accountant(self) -> PLDAccountant:
-        """Return an accountant that has composed the whole search."""
+        """Return an accountant that has composed the entire search."""
         return PLDAccountant(adjacency=self.design.adjacency).compose(self.event)
 
 
 def plan_search(design: Design) -> PricedSearch:
-    """Return the plan with the largest inner epsilon that keeps the search within its target.
+    """Return the plan with the largest inner epsilon that meets the target of the search.
 
-    `PLDAccountant` says so. If nothing useful is left for a fit, a CalibrationError is raised.
+    The cost is that of `PLDAccountant`. Raise a CalibrationError if too little is left for a fit.
     """
     finder = _Finder(design)
     finder.bracket(_first_guess(design))
@@ -128,13 +128,13 @@ class _Finder:
     def __init__(self, design: Design) -> None:
         self.design = design
         self.best: PricedSearch | None = None
-        # Largest logarithm found affordable, smallest found not to be, and the excess there: of
-        # the logarithm of delta over that of the target.
+        # Largest affordable logarithm, smallest other one, and the excess there: of the logarithm
+        # of delta over that of the target.
         self.low = (-math.inf, 0.0)
         self.high = (math.inf, 0.0)
 
     def bracket(self, epsilon: float) -> None:
-        """Move away from a first guess until the target lies between two trials."""
+        """Move away from a first guess until the target is between two trials."""
         place, step = math.log(epsilon), 0.2
         least = math.log(self.design.epsilon * _SMALLEST_SHARE)
         most = math.log(self.design.epsilon / _SMALLEST_SHARE)
@@ -142,9 +142,9 @@ class _Finder:
         while not math.isfinite(self.high[0] - self.low[0]):
             if self.high[0] < least:
                 raise CalibrationError(
-                    f"{len(self.design.candidates)} candidates by method={self.design.method!r} "
-                    f"leave no budget for a fit within epsilon={self.design.epsilon:g} and "
-                    f"delta={self.design.delta:g}: try fewer candidates or folds, or another "
+                    f"{len(self.design.candidates)} candidates with method={self.design.method!r} "
+                    f"leave too little budget per fit within epsilon={self.design.epsilon:g} and "
+                    f"delta={self.design.delta:g}: use fewer candidates or folds, or another "
                     "method."
                 )
             if self.low[0] > most:
@@ -158,12 +158,12 @@ class _Finder:
         earlier, last = math.inf, math.inf
         while (width := self.high[0] - self.low[0]) > _ACCURACY and math.isfinite(width):
             (left, below), (_, above) = self.low, self.high
-            # Where other parts of the price are as large on one side, lines creep: then in halves.
+            # If another part of the cost dominates on one side, bisect instead.
             useful = width <= 0.5 * earlier and math.isfinite(above - below)
             share = below / (below - above) if useful else 0.5
             earlier, last = last, width
-            # A trial just below the interpolated point is likely to be affordable, and the next
-            # one just above it not to be; never so close to an end that little is gained.
+            # Try just below the interpolated point, which is probably affordable, then just above
+            # it; stay away from the ends.
             margin = min(0.4 * _ACCURACY / width, 0.25)
             share += -margin if self._aims_low else margin
             self._aims_low = not self._aims_low
@@ -196,7 +196,7 @@ def _first_guess(design: Design) -> float:
 
 
 def _plan_with(design: Design, epsilon: float) -> PricedSearch:
-    """Return the plan with a given inner epsilon, whatever it costs."""
+    """Return the plan with a given inner epsilon, at any cost."""
     fits = {
         (number, size): _fit(design, steps, epsilon, size)
         for number, steps in enumerate(design.candidates)
@@ -228,7 +228,7 @@ def _fit(design: Design, steps: tuple[PrivateStep, ...], epsilon: float, size: i
 def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fit]) -> Event:
     if design.method == "random-stopping":
         score = GaussianEvent(_score_multiplier(design, epsilon))
-        # One run concerns a record by the training of one candidate, or by the score.
+        # A record affects one run by the training of one candidate, or by the score.
         runs = dict.fromkeys([*(fit.event for fit in fits.values()), score])
         return RepeatAndSelectEvent(_one_of(tuple(runs)), design.mean, design.shape)
     selection: Event = PureDPEvent(design.selection_epsilon)
@@ -240,7 +240,7 @@ def _search_event(design: Design, epsilon: float, fits: dict[tuple[int, int], Fi
         return _one_of((trained, selection))
     folds: dict[frozenset[tuple[Event, int]], Event] = {}
     for own in range(len(design.train_sizes)):
-        # A record of this fold is in the training parts of all others.
+        # A record of this fold is in the training parts of all other folds.
         sizes = Counter(size for fold, size in enumerate(design.train_sizes) if fold != own)
         counts: Counter[Event] = Counter()
         for number in design.runs:
@@ -260,16 +260,15 @@ def _one_of(events: tuple[Event, ...]) -> Event:
 
 
 def _append(event: Event, later: Event) -> Event:
-    """Compose with a release on all rows; which part a record is in stays as it was drawn."""
+    """Compose with a release on all rows; parts of records are unchanged."""
     parts = event.events if isinstance(event, OneOfEvent) else (event,)
     return _one_of(tuple(ComposedEvent((part, later)) for part in parts))
 
 
 def _choose_afterwards(fits: tuple[Fit, ...]) -> Event:
     """Return an event for a fit of the candidate that the search will have chosen."""
-    # The choice depends on the rows through released results, so that the largest of several
-    # composed profiles would not do: one event has to dominate all of them, or the guarantee that
-    # they have in common stands for them.
+    # The choice depends on the rows through released results, so the largest of several composed
+    # profiles is no bound: one event must dominate all of them, or their common guarantee is used.
     events = [fit.event for fit in fits]
     for candidate in events:
         if all(costs_no_more(event, candidate) for event in events):
@@ -297,7 +296,7 @@ def _score_noise(design: Design, epsilon: float) -> float:
 
 
 def _check_columns_do_not_matter(plan: PricedSearch) -> None:
-    """Refuse steps whose price depends on how many columns earlier steps hand on."""
+    """Refuse steps with a cost that depends on the number of columns from earlier steps."""
     design = plan.design
     if not any(step.name for steps in design.candidates for step in steps):
         return  # each is a candidate by itself and sees the table's columns
@@ -305,18 +304,18 @@ def _check_columns_do_not_matter(plan: PricedSearch) -> None:
     wide = _plan_with(wider, plan.fit_epsilon)
     pairs = [(wide.fits[key], fit) for key, fit in plan.fits.items()]
     pairs += zip(wide.refits, plan.refits, strict=True)
-    pairs += [pair[::-1] for pair in pairs]  # either may be the dearer one
+    pairs += [pair[::-1] for pair in pairs]  # either may cost more
     # Both have the margin, half of which is allowed for rounding.
     less_noise = 1.0 - PLANNING_MARGIN / 2
     if not all(costs_no_more(one.event, with_noise(dear.event, less_noise)) for one, dear in pairs):
         raise ValueError(
-            "The price of a private step depends on its number of columns, which is not known "
-            "before the steps ahead of it have run."
+            "The privacy cost of a private step depends on its number of columns, which is known "
+            "only after earlier steps have run."
         )
 
 
 def mechanism(plan: PricedSearch) -> str:
-    """Return the mechanism and the theorem it rests on."""
+    """Return the mechanism and its theorem."""
     design = plan.design
     count = len(design.candidates)
     if design.method == "random-stopping":
@@ -329,7 +328,7 @@ def mechanism(plan: PricedSearch) -> str:
         text = (
             f"private selection by random stopping: {law}; each trains one of {count} candidates, "
             "drawn at random, and scores it on a disjoint part with Gaussian noise; the run with "
-            "the best noisy score is released (Papernot & Steinke 2022, with a bound on the whole "
+            "the best noisy score is released (Papernot & Steinke 2022, with a bound on the entire "
             "privacy profile)"
         )
     else:
@@ -345,7 +344,7 @@ def mechanism(plan: PricedSearch) -> str:
             else f"by {len(design.train_sizes)}-fold cross-validation, where a record is in all "
             "training parts but one"
         )
-        runs = f"{len(design.runs)} runs, whose number is public, of " * (design.method == "fixed")
+        runs = f"{len(design.runs)} runs (a public number) of " * (design.method == "fixed")
         text = f"composition of the training of {runs}{count} candidates; {selector} {where}"
     if design.refit:
         text += "; the chosen candidate is trained once more on all rows"
@@ -353,7 +352,7 @@ def mechanism(plan: PricedSearch) -> str:
 
 
 def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
-    """Return what the guarantee takes for granted."""
+    """Return the assumptions of the guarantee."""
     design = plan.design
     rows = "units" if design.by_unit else "rows"
     labels = "the label set " * (design.n_classes > 1)
@@ -367,19 +366,17 @@ def assumptions(plan: PricedSearch, scorer: RowScorer) -> tuple[str, ...]:
         *design.assumptions,
         about_units("its score is the mean of theirs") if design.by_unit else "a record is one row",
         *(f"of trainings: {text}" for each in _trainings(plan) for text in each.assumptions),
-        "whether the training of a run fails is not decided by rows",
+        "rows do not decide whether the training of a run fails",
     ]
     if design.method == "random-stopping":
-        found.append(
-            "neither the number of runs, nor the losing runs, nor the time it took becomes known"
-        )
+        found.append("the number of runs, the losing runs and the run time stay unknown")
     if design.adjacency == "add-remove":
-        found.append(f"the sizes of the parts, which {rows} draw one by one, are public")
+        found.append(f"the sizes of the parts, drawn independently by {rows}, are public")
     return tuple(dict.fromkeys(found))
 
 
 def arithmetic(plan: PricedSearch) -> str:
-    """Return what is assumed of the arithmetic of trainings, and of scores."""
+    """Return the assumptions on the arithmetic of trainings and scores."""
     trainings = "; ".join(dict.fromkeys(each.arithmetic for each in _trainings(plan)))
     same = trainings == REAL_NUMBERS
     return trainings if same else f"of trainings: {trainings}; of scores: {REAL_NUMBERS}"
@@ -390,7 +387,7 @@ def _trainings(plan: PricedSearch) -> list[PrivacySpent]:
 
 
 def list_releases(plan: PricedSearch) -> tuple[str, ...]:
-    """Return what leaves the search."""
+    """Return the names of the released attributes."""
     design = plan.design
     names = ["best_index_", "best_params_"]
     if design.method != "cv" or design.refit:

@@ -1,4 +1,4 @@
-"""Single runs of a search: public parts of rows, a candidate made ready, one sum of scores."""
+"""Single runs of a search: parts of rows, a prepared candidate, one sum of scores."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ from skdp.tables.units import Units
 
 
 def check_table(template: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Check rows and labels before anything is charged, as far as the estimator is known.
-
-    If `template` has parts, these will see the rows first and check them.
-    """
+    """Check rows and labels before anything is charged; parts of `template` check them later."""
     parts = ("steps", "transformers", "transformer_list", "estimator", "regressor")
     refuse_other_tables(X)
     refuse_masked(y, "y")
@@ -71,7 +68,7 @@ def n_rows(table: Any) -> int:
 
 
 def n_columns(table: Any) -> int:
-    """Return the number of columns of a table; 1 where rows are texts or the like."""
+    """Return the number of columns of a table; 1 for texts and similar rows."""
     if hasattr(table, "shape"):
         return int(table.shape[1]) if len(table.shape) > 1 else 1
     widths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in table}
@@ -103,10 +100,10 @@ _FEWEST_ROWS = 2
 def assign_folds(
     n_rows: int, n_folds: int, adjacency: str, stream: RandomStream
 ) -> list[np.ndarray]:
-    """Divide the numbers of rows, or of units, into folds without a look at any; so is `stream`.
+    """Divide indices of rows or units into folds, independently of the data, as is `stream`.
 
-    Replace-one: folds of equal size, as a replaced row stays in its place. Add-remove: each row
-    rolls a die of its own, so that its presence has no influence on where the others go.
+    Replace-one: folds of equal size, since a replaced row keeps its index. Add-remove: each row
+    draws its fold independently, so its presence does not move others.
     """
     uniforms = stream.uniform(n_rows)
     if adjacency == "add-remove":
@@ -117,7 +114,7 @@ def assign_folds(
 
 
 def assign_holdout(n_rows: int, fraction: float, adjacency: str, stream: RandomStream) -> list[Any]:
-    """Divide row numbers into a part to train on and a part to score on, as `assign_folds` does."""
+    """Divide row numbers into a training and a scoring part, as in `assign_folds`."""
     uniforms = stream.uniform(n_rows)
     if adjacency == "add-remove":
         held = uniforms < fraction
@@ -129,46 +126,46 @@ def assign_holdout(n_rows: int, fraction: float, adjacency: str, stream: RandomS
 
 
 def check_parts(train_sizes: list[int], n_rows: int, what: str) -> None:
-    """Refuse a division that leaves too little to train on."""
+    """Refuse a division with too few rows for training."""
     if min(train_sizes) < _FEWEST_ROWS:
         raise ValueError(
-            f"A table of n_samples={n_rows} has too few rows or units for {what}: at least "
-            f"{_FEWEST_ROWS} must be left to train on."
+            f"A table with n_samples={n_rows} has too few rows or units for {what}: at least "
+            f"{_FEWEST_ROWS} must remain for training."
         )
 
 
 def resolve_cv(cv: Any) -> int:
-    """Return the number of folds that `cv` asks for, and refuse divisions that see the rows."""
+    """Return the number of folds of `cv`, and refuse divisions that depend on rows."""
     if type(cv) is KFold:
         return int(cv.n_splits)
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
         if int(cv) >= 2:
             return int(cv)
-        raise ValueError(f"cv must be at least 2 folds, got {cv!r}.")
+        raise ValueError(f"cv must be at least 2, got {cv!r}.")
     name = type(cv).__name__
     if "Stratified" in name:
         raise ValueError(
             f"cv={name} divides rows by their private labels: one changed label moves other rows "
-            "to other folds, and the bound on what one row can change fails for every fit. Give a "
-            "number of folds; they are drawn at random without looking at the rows."
+            "to other folds, so the influence of one row has no bound. Set cv to a number of "
+            "folds, which are drawn at random without looking at rows."
         )
     raise ValueError(
-        f"cv must be a number of folds or a KFold, got {name}: only folds that provably ignore the "
-        "rows keep the guarantee. Give a number of folds."
+        f"cv must be a number of folds or a KFold, got {name}: folds must be independent of the "
+        "rows. Set cv to a number of folds."
     )
 
 
 def prepare_fit(
     estimator: Any, steps: tuple[PrivateStep, ...], fit: Fit, adjacency: str, classes: Any
 ) -> Any:
-    """Return a copy of a candidate that can be fitted once, on what the search has paid for.
+    """Return a copy of a candidate that can be fitted once, with a reserved budget.
 
-    Steps that were told no `classes`, which they would read from their part of the rows, are told
-    these. The steps' random states are still to be set.
+    Steps without `classes` get these, since they would read them from their part of the rows. The
+    random states of the steps are set later.
     """
     copy = clone(estimator)
     for container in containers(copy).values():
-        # A cache on disk would hold private rows; workers of workers would copy the escrow.
+        # A cache on disk would contain private rows; nested workers would copy the reserved budget.
         set_known(container, memory=None, n_jobs=None, verbose=False)
     own = copy.get_params(deep=True)
     for step, event, epsilon, plan in zip(steps, fit.events, fit.epsilons, fit.plans, strict=True):
@@ -187,14 +184,14 @@ def prepare_fit(
         named = {step.parameter(name): value for name, value in wanted.items()}
         copy.set_params(**{key: value for key, value in named.items() if key in own})
     for _, part in parts_of(copy):
-        # Their number and order would tell which candidates were tried.
+        # Their number and order would reveal the candidates tried.
         if hasattr(part, "set_callbacks"):
             part.set_callbacks()
     return copy
 
 
 def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> None:
-    """Give each private step a stream of random numbers of its own."""
+    """Give each private step a separate stream of random numbers."""
     own = estimator.get_params(deep=True)
     for step in steps:
         if step.parameter("random_state") in own:
@@ -203,7 +200,7 @@ def set_streams(estimator: Any, steps: tuple[PrivateStep, ...], stream: Any) -> 
 
 
 def strip_secrets(estimator: Any) -> Any:
-    """Take from a fitted model what could redo its noise, and the spent escrow."""
+    """Remove from a fitted model its random state and its reserved budget."""
     for _, part, _ in walk(estimator):
         if is_private(part):
             set_known(part, accountant=None, random_state=None)
@@ -211,10 +208,7 @@ def strip_secrets(estimator: Any) -> Any:
 
 
 def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: bool) -> Any:
-    """Give a fitted model its own parameters back, and have it say what it really cost.
-
-    Of one model out of a search, the price is that of the whole search.
-    """
+    """Restore the parameters of a fitted model, and set its cost to that of the entire search."""
     originals = {step.name: step.estimator for step in walk(template)}
     for name, part, _ in walk(estimator):
         if not is_private(part):
@@ -222,11 +216,11 @@ def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: b
         own = originals[name].get_params(deep=False)
         changed = ("accountant", "random_state", "classes", "data_norm", "verbose")
         set_known(part, **{key: own[key] for key in changed if key in own})
-        if not refitted:  # chosen by its score, in which the noise has had a say
+        if not refitted:  # its noise influenced the choice
             vars(part).pop("_coef_noise_", None)
         if hasattr(part, "privacy_spent_"):
             part.privacy_spent_ = spent
-            # The statement counts a record that several steps share in this way once.
+            # The statement counts a record shared by several steps once.
             part._shares_record_of_search = True
     return estimator
 
@@ -234,8 +228,8 @@ def restore_parameters(estimator: Any, template: Any, spent: Any, *, refitted: b
 class FitStream(RandomStream):
     """The stream of one fit, which its clones share.
 
-    A column transformer clones its steps while it is fitted. The clones draw from the same
-    stream in turn, so that no two uses of it share anything; it still refuses to be pickled.
+    A column transformer clones its steps during a fit. The clones draw from the same stream in
+    turn, so no numbers are used twice. It cannot be pickled.
     """
 
     __slots__ = ()
@@ -244,33 +238,30 @@ class FitStream(RandomStream):
         return self
 
     def bound_to(self, context: bytes) -> FitStream:
-        """Return the stream itself: a seeded search has bound it to all it was given already."""
+        """Return the stream, which a seeded search has already bound to its input."""
         return self
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one run needs; it can be sent to another process."""
+    """Input of one run, which can be sent to another process."""
 
     estimator: Any  # a prepared copy of a candidate, fitted here
     steps: tuple[PrivateStep, ...]
-    train: np.ndarray | None  # numbers of units
+    train: np.ndarray | None  # indices of units
     test: np.ndarray | None
-    key: bytes  # key of the run's stream, unlike that of any other run
+    key: bytes  # unique key of the run's stream
     seeded: bool  # whether the key comes from a seed
     keep: bool  # whether the fitted model is wanted
 
 
 @dataclass(frozen=True, eq=False)
 class Table(Records):
-    """Records of which runs are given parts, in any kind of table, and what else `fit` was given.
-
-    Ids are kept as they were given.
-    """
+    """Records in any kind of table, of which runs get parts, and other arguments of `fit`."""
 
     fit_params: dict[str, Any] = field(default_factory=dict)
     groups: Any = None
-    prepared: Any = None  # what the search knows, and runs do not
+    prepared: Any = None  # for the search, not for runs
 
     @property
     def n_features(self) -> int:
@@ -285,7 +276,7 @@ class Table(Records):
         return self.rows(units if codes is None else np.flatnonzero(np.isin(codes, units)))
 
     def parameters(self, steps: tuple[PrivateStep, ...]) -> dict[str, Any]:
-        """Return what to give to the fit of a candidate with these private steps."""
+        """Return the arguments for the fit of a candidate with these private steps."""
         if self.units is None:
             return self.fit_params
         names = ["groups"] if is_routed() else [step.parameter("groups") for step in steps]
@@ -309,7 +300,7 @@ class Table(Records):
 
 
 def _is_per_row(name: str, value: Any, n_rows: int) -> bool:
-    public = name.rpartition("__")[2] == "X_public"  # other rows, however many there are
+    public = name.rpartition("__")[2] == "X_public"  # other rows, of any number
     if public or isinstance(value, str | bytes | dict) or not hasattr(value, "__len__"):
         return False
     return (value.shape[0] if hasattr(value, "shape") else len(value)) == n_rows
@@ -317,7 +308,7 @@ def _is_per_row(name: str, value: Any, n_rows: int) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a run: a model and a sum of scores; after a failure none, and the worst."""
+    """Result of a run: a model and a sum of scores, or no model and the worst sum."""
 
     model: Any
     total: float
@@ -325,10 +316,9 @@ class Outcome:
 
 
 def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
-    """Train and score once, in silence.
+    """Train and score once, silently, and return exceptions as part of the result.
 
-    Exceptions are returned, not raised: that a run failed is part of its result, which others
-    must not see unless it is chosen, and a traceback from another process may quote rows.
+    A failure must stay invisible unless the run is chosen, and a traceback may quote rows.
     """
     try:
         with around_runs():
@@ -346,26 +336,26 @@ def carry_out(job: Job, table: Table, scorer: RowScorer) -> Outcome:
 
 
 def _reseed_generators(stream: RandomStream) -> None:
-    """Give steps without a random state of their own draws that do not tell which run this is."""
+    """Seed the global generators, so that steps that use them do not reveal the run."""
     check_random_state(None).seed(stream.words(4).view(np.uint32))
     random.seed(stream.words(4).tobytes())
 
 
 def _public_failure(error: BaseException) -> Exception:
-    """Return an error of a known class that quotes no row; classes of others run their own code."""
+    """Return an error of a known class that quotes no row."""
     try:
         text = str(error)
     except Exception:
         text = ""
     if isinstance(error, SkdpError) and type(error).__module__ == SkdpError.__module__:
-        return type(error)(text)  # the library's own words
+        return type(error)(text)  # a message of the library
     kinds = (kind for kind in (TypeError, ValueError) if type(error) is kind)
     known: type[Exception] = next(kinds, RuntimeError)
     return known(f"{type(error).__name__}: {public_message(text)}")
 
 
 def _total(estimator: Any, table: Table, scorer: RowScorer) -> float:
-    """Return the sum of scores; a row that has none counts as the worst, and spoils no other's."""
+    """Return the sum of scores; a row without a score counts as the worst."""
     total, scored = 0.0, False
     failure: BaseException | None = None
     way = scorer._way(estimator, table.X)

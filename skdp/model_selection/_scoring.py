@@ -1,4 +1,4 @@
-"""Scores that are sums over rows, so that one row can change them by a known amount only."""
+"""Scores that are sums over rows, with a bounded influence of each row."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ _NOT_A_SUM = {
 
 @dataclass(frozen=True)
 class RowScorer:
-    """A score that is a sum of one bounded value for each row.
+    """Score that is a sum of one bounded value per row.
 
     Replacing, adding or removing one row changes the sum of values scaled to [0, 1] by at most 1.
-    Build one with :func:`make_row_scorer`.
+    Create one with :func:`make_row_scorer`.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Name of the score.
     function : callable
-        ``function(y_true, response)`` returns one value for each row.
+        ``function(y_true, response)`` returns one value per row.
     response_method : {"predict", "predict_proba", "decision_function"}
-        Which method of the estimator gives the response.
+        Method of the estimator that returns the response.
     lower, upper : float
-        Bounds of a row's value; values beyond them are clipped.
+        Bounds of a row's value. Values beyond them are clipped.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class RowScorer:
             )
 
     def total(self, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
-        """Return the sum over rows of the values scaled to [0, 1]: its sensitivity is 1.
+        """Return the sum over rows of the values scaled to [0, 1], with sensitivity 1.
 
         Parameters
         ----------
@@ -102,20 +102,20 @@ class RowScorer:
         y : array-like
             Labels.
         shares : ndarray of shape (n_samples,) or None, default=None
-            What each row counts, such as 1/k if it is one of the k rows of a unit; None is 1.
+            Weight of each row, such as 1/k for one of the k rows of a unit. None means 1.
         """
         return self._total_by(self._way(estimator, X), estimator, X, y, shares)
 
     def _total_by(self, way: Way, estimator: Any, X: Any, y: Any, shares: Any = None) -> float:
-        """Return the same of a model that is to be asked in that way."""
+        """Return `total` for a model that is evaluated in a given way."""
         values = self._values(way, estimator, X, y)
         values = (values - self.lower) / (self.upper - self.lower)
-        # Rounded down to whole numbers of a small unit: their sum is exact, of a unit at most 1.
+        # Rounded down to multiples of a small unit: their sum is exact, at most 1 per unit.
         steps = np.floor((values if shares is None else values * shares) * _UNIT)
         return float(np.sum(steps) / _UNIT)
 
     def undo_scale(self, mean: Any) -> Any:
-        """Turn a mean of values scaled to [0, 1] into a score."""
+        """Return the score of a mean of values scaled to [0, 1]."""
         return self.lower + (self.upper - self.lower) * mean
 
     def values(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
@@ -123,8 +123,8 @@ class RowScorer:
         return self._values(self._way(estimator, X), estimator, X, y)
 
     def _way(self, estimator: Any, X: Any) -> Way:
-        """Return how a model is to be asked, of tables like this one."""
-        # Labels hide what rounding does to the scores behind them.
+        """Return the way to evaluate a model on tables like this one."""
+        # Labels hide the effect of rounding on scores.
         names = ("decision_function", "predict_proba")
         shown = next((name for name in names if responds(estimator, name)), self.response_method)
         width = columns_of(estimator)
@@ -135,7 +135,7 @@ class RowScorer:
         if self.function is _half_squared_distance:
             truth = encode_labels(truth, estimator.classes_)[1]
         values = ask_rows(partial(self._of_block, estimator), X, truth, way=way)
-        # What is no number counts as the worst value; so no row can do more than its share.
+        # Values that are not a number count as the worst, so each row keeps its bound.
         return np.clip(np.nan_to_num(values, nan=self.lower), self.lower, self.upper)
 
     def _of_block(self, estimator: Any, X: Any, truth: np.ndarray) -> np.ndarray:
@@ -169,7 +169,7 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class _NegativeError:
-    """Minus a power of the error; targets and predictions are clipped to the public bounds."""
+    """Negative power of the error, with targets and predictions clipped to public bounds."""
 
     bounds: tuple[float, float]
     power: int
@@ -186,18 +186,20 @@ _POWERS = {"neg_mean_absolute_error": 1, "neg_mean_squared_error": 2}
 
 
 def _score_of_errors(name: str, regressor: Any) -> RowScorer:
-    """Return a score of errors, whose bounds follow from the regressor's `target_bounds`."""
+    """Return a score of errors with bounds from the regressor's `target_bounds`."""
     found = only_parameter(regressor, "target_bounds")
     if found is None:
         raise ValueError(
-            f"scoring={name!r} is bounded by target_bounds, which {type(regressor).__name__} has "
-            "not, or more than once: give a score with bounds of its own by make_row_scorer."
+            f"scoring={name!r} requires exactly one target_bounds in {type(regressor).__name__}. "
+            "Otherwise set the bounds of a custom score with make_row_scorer."
         )
     key, bounds = found
     low, high = check_bounds(key, bounds)
     worst = -math.prod([high - low] * _POWERS[name])
     if not -math.inf < worst < 0.0:
-        raise ValueError(f"{key} are too close or too far apart for doubles, got {bounds!r}.")
+        raise ValueError(
+            f"{key} must not be too close or too far apart for floats, got {bounds!r}."
+        )
     function = _NegativeError((low, high), _POWERS[name])
     return RowScorer(name, function, "predict", worst, 0.0)
 
@@ -209,27 +211,28 @@ def make_row_scorer(
     upper: float = 1.0,
     response_method: ResponseMethod = "predict",
 ) -> RowScorer:
-    """Make a score of a function that values each row by itself.
+    """Return a score from a function that evaluates each row separately.
 
     Parameters
     ----------
     function : callable
-        ``function(y_true, response)`` returns an array with one value for each row, the larger
-        the better. A row's value must depend on that row and the model alone: this is taken at
-        your word, and the guarantee rests on it.
+        ``function(y_true, response)`` returns an array with one value per row; larger is better. A
+        row's value must depend only on that row and the model. This is assumed, not checked, and
+        the guarantee depends on it.
     lower, upper : float, default=0.0 and 1.0
-        Public bounds of a row's value. Values beyond them are clipped; narrow bounds cost less.
+        Public bounds of a row's value. Values beyond them are clipped. Narrow bounds need less
+        noise.
     response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
-        Which method of the model gives the response.
+        Method of the model that returns the response.
 
     Returns
     -------
     RowScorer
-        To be given as ``scoring=`` to a private search.
+        Score to pass to a private search as ``scoring=``.
 
     Examples
     --------
-    Missing a case is five times as bad as a false alarm:
+    A missed case is five times as bad as a false alarm:
 
     >>> import numpy as np
     >>> from skdp.model_selection import make_row_scorer
@@ -238,8 +241,8 @@ def make_row_scorer(
     >>> make_row_scorer(cost, lower=-5, upper=0).upper
     0.0
 
-    Of errors of a length of stay, those beyond five days count as five, at a sixth of the noise
-    that bounds of 0 to 30 days would have:
+    Errors of a length of stay count at most five days. The noise is a sixth of that for bounds of
+    0 to 30 days:
 
     >>> def error(y_true, predicted):
     ...     return -np.abs(y_true - predicted)
@@ -251,7 +254,7 @@ def make_row_scorer(
 
 
 def resolve_scoring(scoring: Any, estimator: Any = None) -> RowScorer:
-    """Return the score that is asked for of an estimator, or refuse it with the reason."""
+    """Return the requested score for an estimator, or refuse it with the reason."""
     if type(scoring) is RowScorer:  # a subclass may sum as it likes
         return scoring
     numeric = estimator is not None and is_regressor(estimator)
@@ -263,25 +266,25 @@ def resolve_scoring(scoring: Any, estimator: Any = None) -> RowScorer:
     reason = "is not known to be a sum over rows"
     if isinstance(scoring, str) and scoring in other:
         raise ValueError(
-            f"scoring={scoring!r} is for {'classifiers' if numeric else 'regressors'}, and the "
-            f"estimator is none: use {', '.join(map(repr, sorted(known)))}."
+            f"scoring={scoring!r} is for {'classifiers' if numeric else 'regressors'} only: use "
+            f"{', '.join(map(repr, sorted(known)))} for this estimator."
         )
     if isinstance(scoring, str):
         family = next((known for known in _NOT_A_SUM if scoring.startswith(known)), None)
         reason = _NOT_A_SUM[family] if family else reason
     shown = scoring if isinstance(scoring, str) else type(scoring).__name__
     raise ValueError(
-        f"scoring={shown!r} {reason}, so that there is no bound on what one row changes. Use "
+        f"scoring={shown!r} {reason}, so the influence of one row has no bound. Use "
         f"{', '.join(map(repr, sorted(known)))}, or a score of single rows by make_row_scorer."
     )
 
 
 def refuse_other_score(scoring: Any, template: Any, candidate: Any) -> None:
-    """Refuse a candidate whose score is another one than the template's."""
+    """Refuse a candidate with another score than the template."""
     alike = is_regressor(candidate) == is_regressor(template)
     if not alike or resolve_scoring(scoring, candidate) != resolve_scoring(scoring, template):
         raise ValueError(
-            "Candidates differ in target_bounds, or in whether they predict numbers, and with it "
-            "in the scale of their scores: give all of them those of the estimator, or a score "
-            "with bounds of its own by make_row_scorer."
+            "All candidates must have the same target_bounds and predict the same kind of target, "
+            "since scores are compared. Use those of the estimator, or a score with fixed bounds "
+            "by make_row_scorer."
         )

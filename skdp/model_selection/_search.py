@@ -1,4 +1,4 @@
-"""What both private searches share: checks, the plan, the charge, the order of a fit."""
+"""Base class of the private searches: checks, plan, charge and fit."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ from skdp.tables.units import units_of
 
 METHODS = ("random-stopping", "fixed", "holdout", "cv")
 
-# Up to so many candidates a run of each costs less than random stopping: docs/search_gains.md.
+# Up to this number of candidates, one run each costs less than random stopping (search_gains.md).
 _FEW_CANDIDATES = 3
 
-# Share of epsilon for choosing by scores, where it adds to that of training.
+# Share of epsilon for the choice by scores, if it adds to that of training.
 _SELECTION_SHARE = {"cv": 0.1, "holdout": 0.25, "fixed": 0.25}
-_MET = 0.99  # from which share of the target on the target is what a search claims
+_MET = 0.99  # a search that uses this share of the target reports the target
 
 
 class Prepared(NamedTuple):
-    """What follows from public numbers before a search is planned."""
+    """Objects derived from public numbers before a search is planned."""
 
     candidates: list[Candidate]
     parts: list[np.ndarray]
@@ -70,77 +70,74 @@ class Prepared(NamedTuple):
 
 
 class PrivateSearch(SearchParameters, DelegatesToBest):
-    """Base of the private searches: the plan is that of the whole search, charged once."""
+    """Base of the private searches, with one plan and one charge for the entire search."""
 
     _fit_takes = None
-    _remedy_for_epsilon = "It is for the whole search."
+    _remedy_for_epsilon = "It is for the entire search."
 
     @abstractmethod
     def _points(self, stream: RandomStream) -> list[dict[str, Any]]:
-        """Return the parameters of all candidates; they must not depend on the rows."""
+        """Return the parameters of all candidates, which must not depend on the rows."""
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> Self:
-        """Search privately, and train the model that is released.
+        """Choose a candidate privately and train the released model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, or for a pipeline of a schema a table, whose columns of labels and ids are taken.
+            Rows. For a pipeline of a schema: a table, including its columns of labels and ids.
         y : array-like of shape (n_samples,)
             Labels.
         groups : array-like of shape (n_samples,), default=None
-            Ids, whole numbers or texts. All rows of one id are one record then, which the
-            guarantee protects whole: they are in one part, every private step is given their id,
-            their score is the mean of theirs, and the number of rows is private. None takes each
-            row for a record. Steps in a `ColumnTransformer` or `FeatureUnion` are reached by
-            metadata routing alone.
+            Ids, integers or texts. The guarantee then protects all rows of one id as one record.
+            They are in one part, and their score is the mean over the rows. Every private step
+            receives the ids, and the number of rows is private. None treats each row as a record.
+            Steps in a `ColumnTransformer` or `FeatureUnion` require metadata routing.
         **params : dict
-            Metadata for the estimator's `fit`; entries with one value a row are divided like the
+            Metadata for the estimator's `fit`. Entries with one value per row are divided like the
             rows. `sample_weight` is refused.
 
         Returns
         -------
         self : estimator
-            The search; everything with a trailing underscore may be published.
+            The search. All attributes with a trailing underscore may be published.
 
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or input, before anything is charged. If the chosen run failed, after
-            the charge, without the original message where that may quote rows.
+            For invalid parameters or input, before anything is charged. If the chosen run failed,
+            after the charge; the original message is omitted if it may quote rows.
         BudgetExceededError
-            If the accountant cannot take the charge; the rows are not used then.
+            If the charge exceeds the accountant's remaining budget. The rows are not used then.
         """
         return self._fit(X, y, params | ({} if groups is None else {"groups": groups}))
 
     def privacy_plan(
         self, n_samples: int, n_features: int, n_classes: int = 2, groups: bool = False
     ) -> PrivacySpent:
-        """Return what `fit` would spend on a table of a given public shape.
-
-        Nothing is charged and no data are needed.
+        """Return the privacy cost of `fit` for a public table shape, without data or a charge.
 
         Parameters
         ----------
         n_samples : int
-            Number of rows, or of ids with `groups`.
+            Number of rows, or of ids if `groups` is True.
         n_features : int
             Number of columns.
         n_classes : int, default=2
-            Number of labels, of classifiers.
+            Number of labels of a classifier.
         groups : bool, default=False
-            Whether `fit` will be given ``groups=``.
+            Whether `fit` will receive ``groups=``.
 
         Returns
         -------
         PrivacySpent
-            The record that `privacy_spent_` would be. Under add-remove parts are drawn row by row,
-            so that their sizes, and with them the record's details, vary a little.
+            Record that `privacy_spent_` would contain. Under add-remove, parts are drawn row by
+            row, so their sizes and the record's details vary slightly.
 
         Raises
         ------
         ValueError, TypeError
-            For bad parameters, as `fit` does.
+            For invalid parameters, as in `fit`.
         CalibrationError
             If there are too many candidates for the budget.
         """
@@ -236,7 +233,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         for name, weight in dict(self.step_weights or {}).items():
             check_real(f"step_weights[{name!r}]", weight, above=0.0)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or an integer but 0, got {self.n_jobs!r}.")
+            raise ValueError(f"n_jobs must be None or a non-zero integer, got {self.n_jobs!r}.")
         # Not all of joblib's backends can do it, and runs begin after the charge.
         Parallel(n_jobs=self.n_jobs, return_as="generator")
 
@@ -250,13 +247,13 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             part = steps.get(step, object()) if step else self.estimator
             if not hasattr(part, "fit") or parameter not in signature(part.fit).parameters:
                 raise TypeError(
-                    f"{type(self).__name__}.fit got {name!r}, which is no parameter of the "
+                    f"{type(self).__name__}.fit got {name!r}, which is not a parameter of the "
                     "estimator's fit."
                 )
         return params
 
     def _check_table(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return the table, its labels as an array, and the label set; None for numbers."""
+        """Return the table, its labels as an array, and the label set (None for numbers)."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -281,7 +278,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     # From parameters to the plan.
 
     def _context(self, rows: int) -> bytes:
-        """Tell seeded searches of different public shape or parameters apart."""
+        """Return a context that differs between searches of other public shape or parameters."""
         own = self.get_params(deep=True)
         # As given or not, it is the same search.
         own |= {name: self._relation for name in own if name.rpartition("__")[2] == "adjacency"}
@@ -302,14 +299,16 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
             refuse_other_score(self.scoring, self.estimator, estimator)
             candidates.append(Candidate(point, estimator, steps))
         if not candidates:
-            raise ValueError("The search has no candidates: the grid is empty.")
+            raise ValueError("The grid must contain at least one candidate, got none.")
         return candidates
 
     def _parts(self, rows: int, stream: RandomStream) -> list[np.ndarray]:
         if self.method == "cv":
             n_folds = resolve_cv(self.cv)
             if n_folds > rows:
-                raise ValueError(f"cv={n_folds} folds need more rows or units than {rows}.")
+                raise ValueError(
+                    f"cv={n_folds} must be at most the number of rows or units, got {rows}."
+                )
             parts = assign_folds(rows, n_folds, self._relation, stream)
             check_parts([rows - len(part) for part in parts], rows, f"cv={n_folds}")
             return parts
@@ -368,14 +367,14 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
         )
 
     def _method_for(self, n_candidates: int) -> str:
-        """Return how so many candidates are compared."""
+        """Return the method for a number of candidates."""
         if self.method != "auto":
             return str(self.method)
         few = n_candidates <= _FEW_CANDIDATES and self.expected_candidates == "auto"
         return "fixed" if few else "random-stopping"
 
     def _runs(self, n_candidates: int) -> float:
-        """Return how often to run: on average, or exactly."""
+        """Return the average or exact number of runs."""
         exactly = self._method_for(n_candidates) == "fixed"
         if exactly:
             check_integer(
@@ -392,7 +391,7 @@ class PrivateSearch(SearchParameters, DelegatesToBest):
     def _publish(
         self, plan: PricedSearch, records: Table, released: tuple[Choice, Any], spent: PrivacySpent
     ) -> None:
-        """Set the released attributes, and nothing else."""
+        """Set only the released attributes."""
         choice, model = released
         candidates = records.prepared.candidates
         scorer = self._scorer()

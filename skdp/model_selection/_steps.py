@@ -1,4 +1,4 @@
-"""The private steps of a candidate, and the escrow that they may charge."""
+"""The private steps of a candidate, and the reserved budget that they may charge."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from skdp.reporting.steps import classify_step
 from skdp.running import around_runs
 from skdp.tables.inputs import public_error
 
-# What the search decides for every private step.
+# Parameters that the search sets for every private step.
 SET_BY_THE_SEARCH = ("epsilon", "delta", "accountant", "random_state", "adjacency")
 _REQUIRED = ("epsilon", "delta", "accountant")
 
-# Fits are accounted for with so much less noise, so that rounding cannot make the real ones dearer.
+# Fits are planned with slightly less noise, so that rounding cannot make real ones cost more.
 PLANNING_MARGIN = 1e-9
-# Relative epsilon of a private transformer, where the final step has 1.
+# Relative epsilon of a private transformer; the final step has 1.
 _TRANSFORMER_WEIGHT = 0.25
 
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A step that learns from the rows privately."""
+    """A private step of a candidate."""
 
     # Prefix of its parameters, such as ``"clf"`` or ``"prepare__scale"``; empty if it is the
     # candidate itself.
@@ -51,23 +51,23 @@ class PrivateStep:
 
     @property
     def label(self) -> str:
-        """What to call the step in messages."""
+        """Name of the step in messages."""
         kind = type(self.estimator).__name__
         return f"{kind} (step {self.name!r})" if self.name else kind
 
     def parameter(self, name: str) -> str:
-        """Return the name of one of its parameters, as the whole candidate knows it."""
+        """Return the name of one of its parameters in the candidate."""
         return f"{self.name}__{name}" if self.name else name
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit of a candidate on a number of rows will charge, step by step."""
+    """The charges of one fit of a candidate on a number of rows, by step."""
 
     events: tuple[Event, ...]
     epsilons: tuple[float, ...]
     delta: float
-    plans: tuple[Any, ...]  # what the steps say of themselves, as records
+    plans: tuple[Any, ...]  # records of the steps
 
     @property
     def guarantee(self) -> tuple[float, float]:
@@ -81,24 +81,21 @@ class Fit:
 
 
 def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the steps of a candidate and what holds them, with names."""
+    """Yield the steps of a candidate and their containers, with names."""
     for name, step, _ in walk(estimator):
         yield name, step
     yield from containers(estimator).items()
 
 
 def assumptions_of(estimators: Iterable[Any]) -> tuple[str, ...]:
-    """Return what the verdicts on the parts of candidates take for granted, each once."""
+    """Return the assumptions of the verdicts on parts of candidates, each once."""
     parts = (part for estimator in estimators for _, part in parts_of(estimator))
     found = dict.fromkeys(classify_step(part).assumption for part in parts)
     return tuple(text for text in found if text)
 
 
 def bounds_of_rows(estimator: Any, bound: float | None) -> Iterator[tuple[Any, float | None]]:
-    """Yield steps with the public bound on the rows each will see, None if there is none.
-
-    `bound` is that of the candidate itself.
-    """
+    """Yield steps with the public bound on their rows, or None; `bound` is the candidate's."""
     for _, step, ahead in walk(estimator):
         own = getattr(ahead, getattr(ahead, "_bounded_by", ""), None)
         handed = float(own) if isinstance(own, Real) else None
@@ -106,9 +103,9 @@ def bounds_of_rows(estimator: Any, bound: float | None) -> Iterator[tuple[Any, f
 
 
 def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
-    """Let the first steps of candidates refuse the table, if they learn nothing from its rows.
+    """Check the table with the first steps of candidates, if they learn nothing from rows.
 
-    What they refuse would fail every run, after the charge.
+    Their errors would otherwise fail every run, after the charge.
     """
     firsts = {_content(first): first for first in map(first_step, estimators)}
     for first in firsts.values():
@@ -118,7 +115,7 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
         if not own or not all(own) or learns:
             continue
         try:
-            with around_runs():  # what it says by the way may depend on rows
+            with around_runs():  # its output may depend on rows
                 clone(first).fit(X)
             continue
         except SkdpError:
@@ -129,17 +126,17 @@ def check_first_steps(estimators: Iterable[Any], X: Any) -> None:
 
 
 def _content(step: Any) -> Any:
-    """Return what tells a step from others: texts of large arrays are cut short."""
+    """Return a key that identifies a step."""
     try:
         return joblib.hash(step)
-    except Exception:  # what cannot be pickled stands for itself
+    except Exception:  # steps that cannot be pickled
         return id(step)
 
 
 def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[PrivateStep, ...]:
-    """Return the private steps of a candidate, and refuse it if another step learns from rows.
+    """Return the private steps of a candidate; refuse it if another step learns from rows.
 
-    `weights` are relative epsilons by name; else the final step has 1, each transformer a quarter.
+    `weights` are relative epsilons by name; by default 1 for the final step, else 0.25.
     """
     weights = dict(weights or {})
     steps = []
@@ -161,30 +158,30 @@ def private_steps(estimator: Any, weights: dict[str, float] | None) -> tuple[Pri
             steps.append(PrivateStep(name, clone(part), weight))
     if not steps:
         raise ValueError(
-            "The estimator has no private step: nothing in it takes an epsilon. Use a private "
-            "estimator of skdp, alone or as a step of a pipeline."
+            "The estimator must contain a private step with an epsilon, got none. Use a private "
+            "estimator of skdp, directly or as a step of a pipeline."
         )
     if weights:
         raise ValueError(
-            f"step_weights names {sorted(weights)}, which are no private steps; these are "
+            f"step_weights must name private steps, got {sorted(weights)}; the private steps are "
             f"{[step.name for step in steps]}."
         )
     return tuple(steps)
 
 
 def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
-    """Refuse a candidate of which a private step would not be told whose rows are whose."""
+    """Refuse a candidate with a private step that would not receive the ids."""
     closed = out_of_reach(estimator)
     if closed and any(step.name.startswith(closed) for step in steps):
         raise ValueError(
-            "groups= reaches the steps of a ColumnTransformer or FeatureUnion by metadata routing "
-            "only: sklearn.set_config(enable_metadata_routing=True)."
+            "groups= reaches the steps of a ColumnTransformer or FeatureUnion only with metadata "
+            "routing: call sklearn.set_config(enable_metadata_routing=True)."
         )
     for step in steps:
         if not takes_ids(step.estimator):
             raise ValueError(
-                f"{step.label} would take each row for a unit, while the search was given groups=: "
-                "its fit must take groups and, with metadata routing, request them by "
+                f"{step.label} would treat each row as a unit, but the search has groups=: its fit "
+                "must accept groups and, with metadata routing, request them by "
                 "set_fit_request(groups=True)."
             )
 
@@ -192,12 +189,12 @@ def check_units(estimator: Any, steps: tuple[PrivateStep, ...]) -> None:
 def check_no_ids(
     estimator: Any, X: Any, names: Iterable[str], steps: tuple[PrivateStep, ...]
 ) -> None:
-    """Refuse ids that would reach single steps, which the plan takes to protect rows."""
+    """Refuse ids for single steps, since the plan protects rows."""
     refuse_named_ids(estimator, X)
     requests = [getattr(get_routing_for_object(step.estimator), "fit", None) for step in steps]
     asked = {getattr(each, "requests", {}).get("groups") for each in requests}
     if any(name.rpartition("__")[2] in {"groups", *asked} for name in names):
-        raise TypeError("A private search takes ids for all steps, as groups=, and no others.")
+        raise TypeError("A private search accepts ids only for all steps, as groups=.")
 
 
 def _check_private(where: str, part: Any) -> None:
@@ -205,24 +202,24 @@ def _check_private(where: str, part: Any) -> None:
     missing = [name for name in _REQUIRED if name not in parameters]
     if missing:
         raise ValueError(
-            f"{where}, {type(part).__name__}, cannot be budgeted: it has no parameter "
+            f"{where}, {type(part).__name__}, cannot get a budget: it has no parameter "
             f"{', '.join(missing)}."
         )
     if parameters["accountant"] is not None:
         raise ValueError(
-            f"{where}, {type(part).__name__}, has an accountant of its own: give it to the search "
-            "instead, which charges all its fits at once."
+            f"{where}, {type(part).__name__}, must have accountant=None: pass the accountant to "
+            "the search, which charges all fits at once."
         )
 
 
 def refuse_searched(steps: tuple[PrivateStep, ...], parameters: dict[str, Any]) -> None:
-    """Refuse a grid over what the search itself decides."""
+    """Refuse a grid over parameters that the search sets."""
     for step in steps:
         for name in SET_BY_THE_SEARCH:
             if step.parameter(name) in parameters:
                 raise ValueError(
-                    f"{step.parameter(name)!r} cannot be searched over: the search sets it so that "
-                    "the whole of it costs what its own epsilon and delta say."
+                    f"{step.parameter(name)!r} cannot be in the grid: the search sets it to meet "
+                    "its epsilon and delta."
                 )
 
 
@@ -236,7 +233,7 @@ def plan_fit(
     n_classes: int,
     by_unit: bool = False,
 ) -> Fit:
-    """Return what a fit will charge if its steps share an epsilon and a delta.
+    """Return the charges of a fit with steps that share an epsilon and a delta.
 
     Step i gets ``weight_i * epsilon`` and an equal part of delta.
     """
@@ -248,10 +245,10 @@ def plan_fit(
         planned = _plan_step(step, step_epsilon, shape, n_classes, by_unit)
         if planned.adjacency != adjacency:
             raise ValueError(
-                f"{step.label} guarantees privacy under {planned.adjacency!r} only: give the "
-                f"search adjacency={planned.adjacency!r}."
+                f"{step.label} guarantees privacy only under {planned.adjacency!r}: set "
+                f"adjacency={planned.adjacency!r} in the search."
             )
-        if by_unit:  # what an escrow holds the fit to, where the plan does not depend on it
+        if by_unit:  # the reserved budget checks it, also if the plan does not depend on it
             planned = replace(planned, unit="group")
         events.append(with_noise(planned.event, 1.0 - PLANNING_MARGIN))
         epsilons.append(step_epsilon)
@@ -270,59 +267,56 @@ def _plan_step(
         raise
     except ValueError as error:
         raise ValueError(
-            f"{step.label} cannot be planned for with epsilon={epsilon:.6g}, which is about what "
-            f"the search can give to one fit: {error}"
+            f"{step.label} cannot be planned with epsilon={epsilon:.6g}, the approximate share of "
+            f"one fit in the search: {error}"
         ) from error
 
 
 def set_known(estimator: Any, **values: Any) -> None:
-    """Set those parameters that the estimator has."""
+    """Set the parameters that the estimator has."""
     own = estimator.get_params(deep=False)
     estimator.set_params(**{name: value for name, value in values.items() if name in own})
 
 
 class Escrow:
-    """The budget of one private step of one inner fit: one release, paid for by the search."""
+    """The reserved budget of one private step in one inner fit: one release."""
 
-    # Stands in for a budget as ``accountant=``. It grants the planned release once, and refuses
-    # whatever is not that release or less, so that an inner fit cannot spend what the search has
-    # not charged.
+    # Used as ``accountant=``. It grants the planned release, or a cheaper one, once, so an inner
+    # fit cannot spend more than the search has charged.
 
     def __init__(self, event: Event, adjacency: str, step: str, unit: str = "row") -> None:
         self.event = event
         self.adjacency = adjacency
         self.step = step
         self.unit = unit
-        self._left = [event]  # taken by the first charge, whichever thread makes it
+        self._left = [event]  # taken by the first charge of any thread
 
     def reserve(
         self, event: Event, *, adjacency: str | None = None, unit: str = "row", **_: Any
     ) -> None:
         """Grant the planned release, once."""
         if adjacency not in (None, self.adjacency):
-            raise self._refusal(
-                f"under {adjacency!r}, but the search accounts for {self.adjacency!r}."
-            )
+            raise self._refusal(f"under {adjacency!r}, but the search uses {self.adjacency!r}.")
         if unit != self.unit:
             raise self._refusal(
-                f"for records that are each a {unit}, but the search accounts for each "
-                f"{self.unit}: its fit must take groups= as its plan does."
+                f"with unit={unit!r}, but the search uses unit={self.unit!r}: its fit must accept "
+                "groups= like its plan."
             )
         if not costs_no_more(event, self.event):
             raise self._refusal(
-                f"{event!r}, but the search has planned and paid for {self.event!r}: its "
-                "privacy_plan must name what its fit charges."
+                f"{event!r}, but the search has planned {self.event!r}: its privacy_plan must "
+                "return the event that its fit charges."
             )
         try:
             self._left.pop()
         except IndexError:
             raise self._refusal(
-                "twice in one fit, but the search has planned and paid for one release."
+                "twice in one fit, but the search has planned one release."
             ) from None
 
     def _refusal(self, reason: str) -> BudgetExceededError:
-        return BudgetExceededError(f"{self.step} wants to charge {reason}")
+        return BudgetExceededError(f"{self.step} requests a charge {reason}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Escrow:
-        # A clone inside the same fit spends from the same release.
+        # A clone in the same fit charges the same release.
         return self

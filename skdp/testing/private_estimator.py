@@ -69,7 +69,7 @@ def check_private_estimator(
 
     Under add-remove the number of rows is private, unless an assumption of the record names "the
     number of rows" (or units). Zeros may then represent the row, without an intercept, and sums may
-    be over n. Labels are private, unless an assumption names the "label set".
+    be over n. The set of occurring labels is private, unless an assumption names the "label set".
 
     A correct estimator fails by chance with a probability below 1e-6. For discrete noise, reuse of
     a few numbers may remain undetected. Passing proves no guarantee: neighbours are samples, and

@@ -4,6 +4,7 @@ import contextlib
 import contextvars
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -18,13 +19,15 @@ from ledger_workers import fit_and_report, fit_own
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import OperaSVC
 from skdp.budget import BudgetAccountant
 from skdp.budget import config as notices
 from skdp.exceptions import BudgetRequiredError
-from skdp.preprocessing import DPStandardScaler
+from skdp.model_selection import PrivateGridSearchCV
+from skdp.preprocessing import BoundedScaler, DPStandardScaler
 
 METHODS = multiprocessing.get_all_start_methods()  # "spawn" is there everywhere
 needs_fork = pytest.mark.skipif("fork" not in METHODS, reason="needs fork")
@@ -56,6 +59,42 @@ def in_a_thread(work):
 
 
 # Estimators and threads.
+
+
+def search_of(estimator):
+    return PrivateGridSearchCV(
+        estimator, {"operasvc__alpha": [0.1, 1.0]}, epsilon=0.5, delta=1e-6, scoring="accuracy"
+    )
+
+
+def test_search_around_an_estimator_of_a_block_charges_its_budget(budget, other):
+    y = np.arange(20) % 2
+    svc = {"classes": [0, 1], "data_norm": 2.0}
+    with budget:
+        bound = make_pipeline(BoundedScaler([0, 0], [1, 1]), OperaSVC(**svc))
+        inside = search_of(bound)
+    search = search_of(bound)
+    for each in (search, clone(search), pickle.loads(pickle.dumps(search)), inside):
+        each.fit(ROWS, y)
+    assert charges(budget, other) == (4, 0)
+    with other:
+        search.fit(ROWS, y)
+    assert charges(budget, other) == (4, 1)
+    with other:
+        scaler_of_other = scaler()
+    mixed = make_pipeline(scaler_of_other, bound[-1])
+    with pytest.raises(RuntimeError, match=UNCLEAR):
+        search_of(mixed).fit(ROWS, y)
+    assert charges(budget, other) == (4, 1)
+
+
+def test_search_counts_in_the_adjacency_of_the_budget_that_it_charges():
+    budget = BudgetAccountant(2.0, 1e-3, adjacency="add-remove")
+    with budget:
+        bound = make_pipeline(OperaSVC(classes=[0, 1], data_norm=2.0))
+    search = search_of(bound).fit(ROWS, np.arange(20) % 2)
+    assert search.privacy_spent_.adjacency == "add-remove"
+    assert [entry["adjacency"] for entry in budget.entries()] == ["add-remove"]
 
 
 def test_what_is_bound_decides_between_open_blocks_of_other_threads(budget, other):

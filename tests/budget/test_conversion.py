@@ -360,7 +360,7 @@ def test_the_same_relation_changes_nothing():
     event = RepeatedEvent(GaussianEvent(3.0), 2)
     for relation in ("add-remove", "replace-one"):
         assert convert_adjacency(event, relation, relation) is event
-    with pytest.raises(ValueError, match="says nothing about adding"):
+    with pytest.raises(ValueError, match="does not cover adding"):
         convert_adjacency(event, "replace-one", "add-remove")
     with pytest.raises(ValueError, match="wanted"):
         convert_adjacency(event, "replace-one", "zero-out")
@@ -403,9 +403,9 @@ def test_other_events_are_converted_by_a_guarantee():
     assert convert(event, epsilon=2.0, delta=1e-6) == convert(
         ComposedEvent((event,)), epsilon=2.0, delta=1e-6
     )
-    with pytest.raises(ValueError, match="Give the charge a delta"):
+    with pytest.raises(ValueError, match="Set delta of the charge"):
         convert(event)
     with pytest.raises(ValueError, match="only delta="):
         convert(event, epsilon=0.1, delta=1e-9)
-    with pytest.raises(ValueError, match="no guarantee of it is known"):
+    with pytest.raises(ValueError, match="no proved guarantee under"):
         convert(UniformSampledEvent(5, 10, GaussianEvent(1.0)), delta=1e-6)

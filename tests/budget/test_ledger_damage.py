@@ -159,7 +159,7 @@ def cut(budget, entries):
 def test_entries_dropped_at_the_end_are_found(budget):
     receipt = budget.verify()
     edit(budget, "DELETE FROM entries WHERE id = 5")
-    assert_found(budget, "does not end where it says")
+    assert_found(budget, "does not end at its recorded end")
     cut(budget, 4)
     # A chain cut short by whoever knows its format is whole in itself: the process that saw more
     # knows, and so does whoever kept a receipt.
@@ -181,7 +181,7 @@ def test_rewritten_chains_are_found_by_receipts(budget):
     for _ in range(3):
         other.reserve(PureDPEvent(0.001))
     assert other.verify().entries == 7
-    with pytest.raises(LedgerDamagedError, match="entry 5 is another one than before"):
+    with pytest.raises(LedgerDamagedError, match="entry 5 differs from before"):
         other.verify(receipt)
 
 
@@ -237,7 +237,7 @@ def test_files_that_are_no_ledgers(tmp_path, content):
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(content)
     for make in (BudgetAccountant.open, lambda path: BudgetAccountant(1.0, 0.0, ledger=path)):
-        with pytest.raises(LedgerDamagedError, match="no ledger" if content else "was emptied"):
+        with pytest.raises(LedgerDamagedError, match="not a ledger" if content else "was emptied"):
             make(path)
     assert path.read_bytes() == content
 
@@ -256,7 +256,7 @@ def test_other_databases_and_formats_are_refused(budget, tmp_path):
 def test_a_file_that_disappears_is_missed_and_not_made_anew(budget):
     budget.ledger.unlink()
     for act in (budget.spent, budget.verify, lambda: budget.reserve(PureDPEvent(0.125))):
-        with pytest.raises(LedgerMissingError, match="not there"):
+        with pytest.raises(LedgerMissingError, match="does not exist"):
             act()
     with pytest.raises(LedgerMissingError):
         BudgetAccountant.open(budget.ledger)

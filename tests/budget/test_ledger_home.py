@@ -129,7 +129,7 @@ def test_plans_are_redeemed_at_home(cluster):
     index = budget.plan([PureDPEvent(0.25)]).index
     moved = at_worker(budget).redeem(index)
     assert reserve(moved, 0.25).kind == "planned"
-    with pytest.raises(BudgetExceededError, match="all 1 of that kind are redeemed"):
+    with pytest.raises(BudgetExceededError, match="all 1 of this kind are redeemed"):
         reserve(moved, 0.25)
     assert budget.spent() == (0.25, 0.0) and len(calls(cluster)) == 2
 

@@ -85,7 +85,7 @@ def test_pickles_that_outlive_a_temporary_ledger_refuse():
     del budget, model
     later, fitted = map(pickle.loads, stored)
     assert (fitted.predict(X) == expected).all() and "LedgerMissingError" in repr(later)
-    with pytest.raises(LedgerMissingError, match=r"not there.*ledger='FILE'"):
+    with pytest.raises(LedgerMissingError, match=r"does not exist.*ledger='FILE'"):
         fitted.fit(X, y)  # this process still knows which ledger was meant
     with pytest.raises(LedgerMissingError):
         later.spent()

@@ -71,10 +71,10 @@ def test_what_fits_is_granted_and_more_is_refused(composition, relation, trials)
             with pytest.raises(BudgetExceededError):
                 budget.check(release(kind, 1.01 * epsilon, kept, adjacency))
         # As it is written, which is no more.
-        written = [tuple(map(float, pair)) for pair in re.findall(PAIR, str(refusal))]
-        assert written[0] == (asked, delta) and "still fits" in str(refusal)
-        assert written[1][0] <= epsilon and written[1][0] == pytest.approx(epsilon, rel=1e-3)
-        budget.reserve(release(kind, *written[1], adjacency))
+        assert tuple(map(float, re.search(PAIR, str(refusal)).groups())) == (asked, delta)
+        written = tuple(map(float, re.search(f"still fits is {PAIR}", str(refusal)).groups()))
+        assert written[0] <= epsilon and written[0] == pytest.approx(epsilon, rel=1e-3)
+        budget.reserve(release(kind, *written, adjacency))
     assert refused > 1
 
 
@@ -89,11 +89,12 @@ def test_a_fit_with_the_epsilon_that_a_refusal_names_is_granted(cls, adjacency):
     with pytest.raises(BudgetExceededError) as caught:
         model.fit(X, Y)
     text = str(caught.value)
-    named = re.search(r"still fits: set epsilon=([0-9.e-]+)( and delta=([0-9.e-]+[0-9]))?\.", text)
-    assert text.startswith(f"{cls.__name__}.fit asks for (epsilon=1, delta=1e-06), and (epsilon=")
-    for words in ("Nothing was charged and no row was read.", "composition 'mixed'"):
-        assert text.index(words) > named.start()
-    assert ("counts in add-remove" in text) == (adjacency == "add-remove")
+    named = re.search(r": set epsilon=([0-9.e-]+)( and delta=([0-9.e-]+[0-9]))?\.", text)
+    asked = f"{cls.__name__}.fit requests (epsilon=1, delta=1e-06), which exceeds the remaining"
+    assert text.startswith(asked)
+    assert text.index("composition 'mixed'") < named.start()
+    assert text.endswith("Nothing was charged and no row was read.")
+    assert ("counts under add-remove" in text) == (adjacency == "add-remove")
     delta = float(named[3]) if named[3] else model.delta
     model.set_params(epsilon=float(named[1].rstrip(".")), delta=delta).fit(X, Y)
     assert len(budget.entries()) == 2
@@ -105,7 +106,7 @@ def test_a_fit_that_is_not_gaussian_does_not_take_all_with_a_smaller_delta(compo
     model = ObjectivePerturbationLogisticRegression(2.0, 1e-6, data_norm=1.0, accountant=budget)
     with pytest.raises(BudgetExceededError) as caught:
         model.fit(X, Y)
-    named = re.search(f"and {PAIR} still fits: set epsilon=", str(caught.value))
+    named = re.search(f"still fits is {PAIR}: set epsilon=", str(caught.value))
     model.set_params(epsilon=float(named[1]), delta=float(named[2])).fit(X, Y)
     assert len(budget.entries()) == 1
 
@@ -119,7 +120,7 @@ def test_a_refusal_says_who_can_do_without_a_delta():
 
 def test_a_gaussian_release_is_told_its_noise():
     budget = BudgetAccountant(1.0, 1e-5)
-    with pytest.raises(BudgetExceededError, match="give noise_multiplier=") as caught:
+    with pytest.raises(BudgetExceededError, match="set noise_multiplier=") as caught:
         budget.reserve(GaussianEvent(0.5), label="a mean")
     noise = float(re.search(r"noise_multiplier=([0-9.]+[0-9])", str(caught.value))[1])
     with pytest.raises(BudgetExceededError):
@@ -130,14 +131,14 @@ def test_a_gaussian_release_is_told_its_noise():
 def test_given_noise_is_to_be_raised():
     budget = BudgetAccountant(1.0, 1e-5)
     model = DPSGDClassifier(None, 1e-6, noise_multiplier=0.7, data_norm=1.0, accountant=budget)
-    with pytest.raises(BudgetExceededError, match="raise noise_multiplier until"):
+    with pytest.raises(BudgetExceededError, match="increase noise_multiplier until"):
         model.fit(X, Y)
 
 
 def test_what_is_spent_leaves_nothing():
     budget = BudgetAccountant(1.0, 1e-5, composition="basic")
     budget.reserve(ApproxDPEvent(1.0, 1e-5))
-    with pytest.raises(BudgetExceededError, match="nothing of its kind fits any more") as caught:
+    with pytest.raises(BudgetExceededError, match="No release of this kind fits") as caught:
         OperaLogisticRegression(1.0, 1e-6, accountant=budget, data_norm=1.0).fit(X, Y)
     assert caught.value.fits is None
 
@@ -148,9 +149,9 @@ def test_a_forecast_says_with_which_shares_all_would_fit(composition):
     budget.reserve(GaussianEvent(20.0), delta=1e-7)
     for fits in (4, 12):  # a fourth of the delta that is left has four digits
         model = OperaLogisticRegression(0.9, 1e-6, data_norm=1.0)
-        with pytest.raises(BudgetExceededError, match=f"needs {fits} charges, of which") as caught:
+        with pytest.raises(BudgetExceededError, match=f"needs {fits} charges, and") as caught:
             budget.check(model, fits=fits, **SHAPE)
-        share = re.search(f"All fit with {PAIR} each", str(caught.value)).groups()
+        share = re.search(f"All would fit with {PAIR} each", str(caught.value)).groups()
         epsilon, delta = map(float, share)
         budget.check(model.set_params(epsilon=epsilon, delta=delta), fits=fits, **SHAPE)
         with pytest.raises(BudgetExceededError):

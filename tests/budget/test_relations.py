@@ -124,7 +124,7 @@ def test_forecasts_of_steps_and_searches_follow_the_budget_that_is_asked():
         assert budget.fits(work, **SHAPE) >= 1
         # Outside of it, the same work counts replaced rows, of which the budget takes none.
         assert {spent.adjacency for spent in plan_fits(work, **SHAPE)} == {"replace-one"}
-    with pytest.raises(ValueError, match="says nothing about adding"):
+    with pytest.raises(ValueError, match="does not cover adding"):
         budget.check(plan_fits(steps, **SHAPE))
     assert descent().privacy_plan(**SHAPE).adjacency == "replace-one"
 
@@ -133,8 +133,8 @@ def test_a_refusal_says_what_a_relation_that_was_given_comes_to():
     budget = BudgetAccountant(1.0, 1e-5)
     model = descent(adjacency="add-remove", accountant=budget)
     said = (
-        r" counts in add-remove, this budget in replace-one: \(epsilon=1, "
-        r"delta=1e-05\) becomes \(epsilon=2, delta=3\.7\de-05\)\. Leave adjacency= out, and"
+        r" counts under add-remove, this budget under replace-one: "
+        r"\(epsilon=1, delta=1e-05\) becomes \(epsilon=2, delta=3\.7\de-05\)\. Omit adjacency= to"
     )
     with pytest.raises(BudgetExceededError, match=said):
         model.fit(X, Y)
@@ -145,7 +145,7 @@ def test_a_refusal_says_what_a_relation_that_was_given_comes_to():
         model.set_params(accountant=plan).fit(X, Y)
     with pytest.raises(BudgetExceededError) as caught:
         descent(accountant=BudgetAccountant(0.5, 1e-5)).fit(X, Y)
-    assert "counts in" not in str(caught.value)
+    assert "counts under" not in str(caught.value)
 
 
 def test_a_release_counts_in_one_relation_whatever_happens_meanwhile():
@@ -162,7 +162,7 @@ def test_a_release_counts_in_one_relation_whatever_happens_meanwhile():
 
     scaler = Slow()
     try:  # the plan is one of replaced rows, which says nothing of added ones
-        with pytest.raises(ValueError, match="says nothing about adding"):
+        with pytest.raises(ValueError, match="does not cover adding"):
             scaler.fit(X)
     finally:
         budget.__exit__()

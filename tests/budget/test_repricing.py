@@ -133,7 +133,7 @@ def test_ledgers_of_before_are_read_and_say_what_is_not_known(tmp_path):
     now = budget.entries()
     write_anew(budget, change)
     old = BudgetAccountant.open(budget.ledger)
-    with pytest.warns(PrivacyWarning, match="1 entries could not be priced again"):
+    with pytest.warns(PrivacyWarning, match="cost of 1 entries could not be recomputed"):
         old.verify()
     assert {entry["code"] for entry in old.entries()} == {"unknown"}
     assert all(len(entry["code"]) == 16 for entry in now)
@@ -145,7 +145,7 @@ def test_an_event_of_a_newer_version_is_named(tmp_path):
     write_anew(
         budget, lambda row: row.update(event={"type": "NewEvent"}) if row["index"] == 2 else None
     )
-    with pytest.warns(PrivacyWarning, match=r"1 entries could not be priced again \(2\)"):
+    with pytest.warns(PrivacyWarning, match=r"cost of 1 entries could not be recomputed \(2\)"):
         budget.verify()
 
 

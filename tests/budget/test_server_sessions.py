@@ -139,7 +139,7 @@ def test_what_the_server_reports_is_an_error_of_its_kind_and_no_charge(on_server
     nothing = on_server.desk.currency.nothing
     for code, kind in REPORTS.items():
         raised = f"DO 'BEGIN RAISE EXCEPTION $$no luck$$ USING ERRCODE = $${code}$$; END'"
-        with pytest.raises(LedgerError, match=r"no luck|locked|not there") as caught:
+        with pytest.raises(LedgerError, match=r"no luck|locked|does not exist") as caught:
             with on_server.desk.file.opened(writing=True) as end:
                 end.append({"plan": None, "place": None}, nothing)
                 end._connection.execute(raised)

@@ -264,7 +264,7 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({}, {"groups": [1, 2]}, "groups must hold"),
         ({}, {"groups": np.arange(200) / 3.0}, "groups must hold"),
         ({}, {"groups": np.ones((200, 2), dtype=int)}, "groups must hold"),
-        ({}, {"sample_weight": np.ones(200)}, "takes no sample_weight"),
+        ({}, {"sample_weight": np.ones(200)}, "does not support sample_weight"),
         ({}, {"colour": 1}, "takes X, y, X_public and groups"),
     ],
 )

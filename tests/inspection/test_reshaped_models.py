@@ -103,11 +103,14 @@ def test_the_record_is_the_same_and_the_statement_says_what_was_done():
     changed = reshape_functions(reshape_functions(model, {"age": "increasing"}), {"age": 5.0})
     assert changed[-1].privacy_spent_ is model[-1].privacy_spent_
     text = " ".join(str(privacy_statement(changed)).split())
-    for words in ("'age' (increasing), by public", "'age' (5.0), by public", "costs nothing"):
+    for words in ("'age' (increasing), by public", "'age' (5.0), by public", "spends no budget"):
         assert words in text
     assert "afterwards" not in str(privacy_statement(model))
     functions = shape_functions(changed)
-    assert functions["age"].half_width is None and "bands of the model" in functions.about_band
+    assert (
+        functions["age"].half_width is None
+        and "bands of the original model" in functions.about_band
+    )
     assert set(coefficient_table(changed)["noise_is"]) == {"unknown"}
     again = pickle.loads(pickle.dumps(changed))
     np.testing.assert_array_equal(again[-1].coef_, changed[-1].coef_)
@@ -121,9 +124,9 @@ def test_the_record_is_the_same_and_the_statement_says_what_was_done():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"ward": "increasing"}, ValueError, "column 'ward' is categorical: its values have no"),
-        ({"ward": 1.0}, ValueError, "column 'ward' is categorical: its values have no"),
-        ({"height": 2.0}, KeyError, "'height' is no column"),
+        ({"ward": "increasing"}, ValueError, "column 'ward' must have ordered values"),
+        ({"ward": 1.0}, ValueError, "column 'ward' must have ordered values"),
+        ({"height": 2.0}, KeyError, "'height' is not a column"),
         ({"age": "up"}, TypeError, "changes"),
         ({"age": 0.0}, ValueError, "changes"),
     ],

@@ -122,8 +122,8 @@ def test_they_can_be_pickled_and_a_clone_of_the_model_has_none():
         (lambda: fitted(DPSGDClassifier(hidden_layer_sizes=2, max_iter=2)), "DPSGDClassifier"),
         (lambda: between(RowNormClipper(1.0)), "norm=1, .* divides rows .* at least 2.64575"),
         (lambda: between(RowNormClipper(9.0, method="scale")), "divides rows"),
-        (lambda: between(StandardScaler()), "behind StandardScaler"),
-        (lambda: fitted()[-1], "go through OperaLogisticRegression"),
+        (lambda: between(StandardScaler()), "features after StandardScaler"),
+        (lambda: fitted()[-1], "are encoded by OperaLogisticRegression"),
     ],
 )
 def test_what_is_no_sum_of_functions_of_columns_is_refused(make, message):
@@ -162,7 +162,7 @@ def test_pictures():
     assert ticks == ["A", "B", "C", "missing", "unknown"]
     _, ax = plt.subplots()
     assert ShapeFunctionDisplay(shape_functions(model), ["dose"]).plot(ax).axes_[0] is ax
-    with pytest.raises(ValueError, match="2 columns need as many axes"):
+    with pytest.raises(ValueError, match="ax must contain 2 axes"):
         display.plot(ax)
     assert len(ShapeFunctionDisplay.from_estimator(fitted(LogisticRegression())).axes_) == 7
     plt.close("all")
@@ -210,10 +210,10 @@ def test_columns_that_act_together_are_one_part():
     assert pair.kind == "interaction" and [cells.size for cells in pair.axes][1] == 3
     assert pair.values.shape == (pair.axes[0].size * 3, 1)
     assert np.abs(pair.weights @ pair.values).max() < 1e-12
-    with pytest.raises(ValueError, match="is interaction: its values have no order"):
+    with pytest.raises(ValueError, match="must have ordered values, got kind 'interaction'"):
         reshape_functions(model, {"age * ward": "increasing"})
     pytest.importorskip("matplotlib").use("Agg")
     display = ShapeFunctionDisplay.from_estimator(model, ["age * ward"])
     assert display.axes_[0].get_ylabel() == "ward"
-    with pytest.raises(ValueError, match="more than two columns"):
+    with pytest.raises(ValueError, match="at most two columns"):
         ShapeFunctionDisplay.from_estimator(model, ["stage * smoker * lab"])

@@ -248,7 +248,7 @@ def test_charged_once_and_before_rows_are_used(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"), [({"charged": 0.5}, "planned and paid for"), ({"charges": 2}, "twice")]
+    ("parameters", "words"), [({"charged": 0.5}, "search has planned"), ({"charges": 2}, "twice")]
 )
 def test_inner_fits_cannot_spend_what_was_not_planned(parameters, words):
     X, y = rows(60)

@@ -171,7 +171,7 @@ def test_errors_inside_quote_no_row(table):
     options = {"method": "holdout", "accountant": tally}
     search = PrivateGridSearchCV(NoisyCount(fails=True), {"threshold": [0.0]}, **options)
     for jobs in (None, 2):
-        with pytest.raises(ValueError, match="A fit inside the search failed") as caught:
+        with pytest.raises(ValueError, match="The chosen fit of the search failed") as caught:
             search.set_params(n_jobs=jobs).fit(*table)
         chain, error = [], caught.value
         while error is not None:

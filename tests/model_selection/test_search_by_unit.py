@@ -167,7 +167,7 @@ def test_ids_reach_the_steps_of_columns_by_routing_alone():
         (DPStandardScaler(lower=-0.5, upper=0.5), [0, 1]), (BoundedScaler(), [2, 3])
     )
     model = search(make_pipeline(columns.set_params(sparse_threshold=0), OperaLogisticRegression()))
-    with pytest.raises(ValueError, match="by metadata routing only"):
+    with pytest.raises(ValueError, match="only with metadata routing"):
         model.fit(X, y, groups=ids)
     with sklearn.config_context(enable_metadata_routing=True):
         model.estimator[0].transformers[0][1].set_fit_request(groups=True)
@@ -188,7 +188,7 @@ def test_a_step_that_would_take_each_row_for_a_unit_is_refused(request_them):
         with pytest.raises(ValueError, match="set_fit_request"):
             search(pipeline, accountant=budget).fit(X, y, groups=ids)
     toy = PrivateGridSearchCV(NoisyCount(), {"threshold": [0.0]}, accountant=budget)
-    with pytest.raises(ValueError, match="NoisyCount would take each row for a unit"):
+    with pytest.raises(ValueError, match="NoisyCount would treat each row as a unit"):
         toy.fit(X, y, groups=ids)
     for wrong in (ids[1:], [None] * len(ids)):
         with pytest.raises(ValueError, match="groups"):
@@ -223,12 +223,12 @@ def test_ids_for_single_steps_are_refused_before_the_charge():
     X, y, ids = table()
     with BudgetAccountant(100.0, 1e-2) as budget:
         private = search(make_pipeline(BoundedScaler(), OperaLogisticRegression(classes=[0, 1])))
-        with pytest.raises(TypeError, match="ids for all steps, as groups="):
+        with pytest.raises(TypeError, match="only for all steps, as groups="):
             private.fit(X, y, operalogisticregression__groups=ids)
         with sklearn.config_context(enable_metadata_routing=True):
             leaf = OperaLogisticRegression(classes=[0, 1]).set_fit_request(groups="person")
             for asked in (leaf, make_pipeline(BoundedScaler(), leaf)):
-                with pytest.raises(TypeError, match="ids for all steps, as groups="):
+                with pytest.raises(TypeError, match="only for all steps, as groups="):
                     search(asked).fit(X, y, person=ids)
     assert not budget.entries()
 

@@ -99,7 +99,11 @@ def test_patients_count_as_the_mean_of_their_rows():
         (PrivateRidge(target_bounds=(1.0, 1.0)), {}, "low < high"),
         (HUGE, {"scoring": "neg_mean_squared_error"}, "too far apart"),
         (RIDGE, {"grid": {"target_bounds": [(0, 4), (0, 5)]}}, "make_row_scorer"),
-        (make_pipeline(RIDGE), {"grid": {"privateridge": [OperaLogisticRegression()]}}, "differ"),
+        (
+            make_pipeline(RIDGE),
+            {"grid": {"privateridge": [OperaLogisticRegression()]}},
+            "must have the same target_bounds",
+        ),
     ],
 )
 def test_what_has_no_bound_is_refused_before_the_charge(estimator, options, words):
@@ -138,7 +142,7 @@ def test_scorers_that_sum_as_they_like_are_refused():
         def total(self, estimator, X, y, shares=None):
             return 1e9 * y.sum()
 
-    with pytest.raises(ValueError, match="no bound on what one row changes"):
+    with pytest.raises(ValueError, match="influence of one row has no bound"):
         search(scoring=Sum("ours", np.equal, "predict", 0.0, 1.0)).privacy_plan(50, 3)
 
 

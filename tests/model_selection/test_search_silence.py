@@ -237,7 +237,7 @@ def test_a_chosen_run_that_failed_says_the_same_whatever_else_ran(method, monkey
     for number in (1, 30):
         monkeypatch.setattr(RandomStopping, "draw", lambda law, stream, number=number: number)
         tally = Tally()
-        with pytest.raises(ValueError, match="A fit inside the search failed") as caught:
+        with pytest.raises(ValueError, match="The chosen fit of the search failed") as caught:
             fragile_search(method, [2.0, 3.0], accountant=tally).fit(*rows(60))
         texts.add(str(caught.value))
         assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -314,7 +314,7 @@ def test_a_score_that_no_row_has_is_a_failure():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_statement_says_what_is_assumed_of_failures(method):
     search = PrivateGridSearchCV(OperaLogisticRegression(), {"alpha": [0.1]}, method=method, cv=2)
-    assert "fails is not decided by rows" in str(privacy_statement(search.fit(*rows(60))))
+    assert "rows do not decide whether" in str(privacy_statement(search.fit(*rows(60))))
 
 
 @pytest.mark.slow

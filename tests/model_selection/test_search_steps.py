@@ -59,7 +59,7 @@ def test_estimators_that_are_not_private_are_refused(estimator):
 
 
 def test_a_pipeline_without_a_private_step_is_refused():
-    check_refused("no private step", make_pipeline(BoundedScaler(), Normalizer()), {})
+    check_refused("must contain a private step", make_pipeline(BoundedScaler(), Normalizer()), {})
 
 
 class Unknown(TransformerMixin, BaseEstimator):
@@ -105,7 +105,7 @@ def test_private_transformers_get_a_quarter_and_delta_is_shared():
     assert fit.guarantee == (2.5, 1e-5)
     again = private_steps(estimator, {"noisycentre": 2.0})
     assert [step.weight for step in again] == [2.0, 1.0]
-    with pytest.raises(ValueError, match="no private steps"):
+    with pytest.raises(ValueError, match="must name private steps"):
         private_steps(estimator, {"boundedscaler": 2.0})
 
 
@@ -137,7 +137,7 @@ def test_what_the_search_sets_cannot_be_searched_over(name):
 
 
 def test_an_inner_accountant_is_refused():
-    check_refused("give it to the search", NoisyCount(accountant=Tally()), {})
+    check_refused("must have accountant=None", NoisyCount(accountant=Tally()), {})
 
 
 def test_steps_can_be_searched_over():

@@ -56,6 +56,7 @@ def without_code(text):
         r"\$\$.*?\$\$",
         r"^ *>>>.*?(?=\n\s*\n|\Z)",
         r"^\([\w.-]+\)=$",
+        r"^ *[\w*]+(?:, \w+)* : ",  # names of parameters
         r"<!--.*?-->",
     ):
         text = re.sub(pattern, blank, text, flags=re.DOTALL | re.MULTILINE)

@@ -340,7 +340,7 @@ def test_shape_functions_have_one_of_each_part_and_add_up():
     pytest.importorskip("matplotlib").use("Agg")
     names = ["admitted weekday", "admitted days", "admitted missing", "stay * admitted"]
     ShapeFunctionDisplay.from_estimator(model, names)
-    with pytest.raises(ValueError, match="'admitted weekday' is cyclic: its values have no order"):
+    with pytest.raises(ValueError, match="'admitted weekday' must have ordered values"):
         reshape_functions(model, {"admitted weekday": "increasing"})
     rising = shape_functions(reshape_functions(model, {"admitted days": "increasing"}))
     assert np.diff(rising["admitted days"].values[:, 0]).min() >= -1e-9

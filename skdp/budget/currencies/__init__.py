@@ -1,7 +1,7 @@
 """Privacy filters, by name: the releases that fit a budget after any earlier results.
 
-A filter turns each release into an exact cost in its currency and grants it as long as no sum
-exceeds its limit. All are valid under fully adaptive choices.
+A filter converts each release into an exact cost in its units and grants it if no sum exceeds its
+limit. All are valid under fully adaptive choices.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ def make_filter(
         return MixedFilter(epsilon, delta, adjacency, stated_epsilon)
     if stated_epsilon is not None:
         raise ValueError(
-            f"stated_epsilon={stated_epsilon!r} is for composition='mixed', not {composition!r}."
+            f"stated_epsilon={stated_epsilon!r} requires composition='mixed', got {composition!r}."
         )
     return _FILTERS[composition](epsilon, delta, adjacency)

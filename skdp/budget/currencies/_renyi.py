@@ -23,7 +23,7 @@ _LARGEST = 600.0  # logarithm of the largest order
 
 
 def conversion(order: float, delta: float) -> float:
-    """Return what is added to a divergence of some order to bound epsilon at delta."""
+    """Return the term to add to a divergence of some order to bound epsilon at delta."""
     scale = order - 1.0
     return sum_up(log_conversion(scale), -math.log(delta)) / scale
 
@@ -42,7 +42,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def best_order(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the order that leaves most room for Gaussian releases, and the divergence allowed."""
+    """Return the best order for Gaussian releases, and the divergence it allows."""
 
     def negative(x: float) -> float:
         order = 1.0 + math.exp(x)
@@ -60,7 +60,7 @@ def allow_divergence(epsilon: float, delta: float, order: float) -> float:
 
 
 def _minimiser(function: Callable[[float], float], guess: float) -> float:
-    """Return a point near a guess where a function is small; every point gives a valid bound."""
+    """Return a point near a guess where a function is small; any point gives a valid bound."""
     points = [guess + _REACH * (k / _SCAN - 0.5) for k in range(_SCAN + 1)]
     middle = min((min(max(point, -30.0), _LARGEST) for point in points), key=function)
     width = _REACH / _SCAN
@@ -88,7 +88,7 @@ def total(
 
 
 def _sum(event: Event, adjacency: Adjacency, rule: Rule) -> tuple[Divergence, list[Event]]:
-    """Add up the divergences of leaves; return those without a rule beside them."""
+    """Add up the divergences of leaves; also return the leaves without a rule."""
     divergence, failure = Fraction(0), Fraction(0)
     others: list[Event] = []
     for leaf, count in leaf_counts(event).items():
@@ -102,7 +102,7 @@ def _sum(event: Event, adjacency: Adjacency, rule: Rule) -> tuple[Divergence, li
 
 
 def _of_leaf(leaf: Event, adjacency: Adjacency, rule: Rule) -> Divergence | None:
-    """Apply a rule; of events of which one happens, the largest counts."""
+    """Apply a rule to a leaf; for alternative events, take the largest."""
     events = analysis_of(leaf, adjacency).parts()
     if events == (leaf,):
         return rule(leaf, adjacency)
@@ -133,7 +133,7 @@ def at_order(order: float) -> Rule:
         if moments is not None and in_reach and moments.log_kept == 0.0 and not card.only_stated:
             value = moments.of(order) / (order - 1.0)
             if math.isfinite(value):
-                # What reveals nothing states so by itself; any other moment may only have vanished.
+                # A moment of 0 may be underflow: events that reveal nothing state so elsewhere.
                 value = max(value, math.ulp(0.0))
                 found.append(Divergence(round_up(Fraction(value) * _ROUND_UP), Fraction(0)))
         return min(found, default=None)

@@ -1,4 +1,4 @@
-"""The contract that every filter keeps, and the pair that a charge stands for."""
+"""The interface of all filters, and the (epsilon, delta) of a charge."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NEARLY_ALL = 0.9  # of epsilon
 
 @dataclass(frozen=True)
 class Charge:
-    """What is about to be released, in the adjacency of the ledger."""
+    """A release to charge, under the adjacency of the ledger."""
 
     event: Event
     epsilon: float | None = None
     delta: float | None = None
-    parts: tuple[Charge, ...] = ()  # of a plan: together they are the event
+    parts: tuple[Charge, ...] = ()  # of a plan: together they form the event
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
@@ -46,23 +46,23 @@ class Charge:
                 raise TypeError(f"Charge: {name} must be a real number, got {value!r}.")
             check_guarantee(name, value)
             if not 0.0 <= float(value) < upper:
-                raise ValueError(f"Charge: {name} must lie in [0, {upper:g}), got {value!r}.")
+                raise ValueError(f"Charge: {name} must be in [0, {upper:g}), got {value!r}.")
             object.__setattr__(self, name, float(value))
 
 
 class BudgetFilter(ABC):
-    """Decide which releases still fit a budget, when each may depend on all earlier results."""
+    """Decide which releases still fit a budget if each may depend on all earlier results."""
 
-    # A filter has a currency of two or three units. Every release has a price in it, prices add up,
-    # and a release is granted as long as no sum exceeds its limit. What is granted is then
-    # (epsilon, delta)-DP as a whole, however releases and their parameters were chosen on the way
+    # A filter counts in two or three units. Every release has a price in them, prices add up, and a
+    # release is granted if no sum exceeds its limit. The granted releases together are then
+    # (epsilon, delta)-DP, even if releases and their parameters depend on earlier results
     # (Rogers, Roth, Ullman and Vadhan, 2016). Theorems 6 to 9 and 15 of
     # ``docs/proofs/budget_filters.md``.
 
     name: ClassVar[str]
     needs_pairs: ClassVar[bool] = False  # whether every charge is counted as a pair
     units: tuple[str, ...]
-    # Sums must keep within one of the boxes; a first release may take the last one whole.
+    # Sums must stay within one of the boxes; a first release may take the entire last one.
     boxes: tuple[Limits, ...]
 
     def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
@@ -82,16 +82,16 @@ class BudgetFilter(ABC):
 
     @property
     def nothing(self) -> Amounts:
-        """The cost of nothing."""
+        """Zero cost."""
         return (Fraction(0),) * len(self.units)
 
     def price(self, charge: Charge, spent: Amounts, known: bool = True) -> Amounts:
-        """Return what a charge costs, given what is spent already.
+        """Return the cost of a charge, given the spent amounts.
 
-        One that stands for others, of the same pair, is not known to be what takes all.
+        With ``known=False``, the charge stands for others of the same pair and cannot take all.
         """
-        # While nothing is spent, a release that has the budget's epsilon and delta by itself, and
-        # not nine tenths of that epsilon, costs the whole budget if it would otherwise cost more.
+        # While nothing is spent, a release with the budget's epsilon and delta, but not with nine
+        # tenths of that epsilon, costs the entire budget if it would otherwise cost more.
         cost = self._price(charge, spent)
         if any(spent) or self.fits(spent, cost) or math.isinf(self.epsilon) or not known:
             return cost
@@ -100,11 +100,11 @@ class BudgetFilter(ABC):
         return cost
 
     def fits(self, spent: Amounts, cost: Amounts) -> bool:
-        """Tell whether a cost fits what is left, exactly."""
+        """Return whether a cost fits the remaining budget, exactly."""
         return bool(self.holding(add(spent, cost)))
 
     def holding(self, spent: Amounts) -> list[Limits]:
-        """Return the boxes that hold what is spent."""
+        """Return the boxes that contain the spent amounts."""
         return [
             box
             for box in self.boxes
@@ -112,8 +112,8 @@ class BudgetFilter(ABC):
         ]
 
     def guarantee(self, spent: Amounts) -> tuple[float, float]:
-        """Return the (epsilon, delta) that what was granted so far amounts to, rounded up."""
-        # For any amounts fixed in advance, all that was granted before they were exceeded has this.
+        """Return the (epsilon, delta) of everything granted so far, rounded up."""
+        # For any amounts fixed in advance, everything granted before they were exceeded has it.
         if not any(spent):
             return 0.0, 0.0
         if self.is_spent(spent):
@@ -124,20 +124,19 @@ class BudgetFilter(ABC):
         return min(epsilon, self.epsilon), min(delta, self.delta)
 
     def reachable(self, spent: Amounts) -> Limits:
-        """Return, unit by unit, the largest sum that could still be reached."""
+        """Return, for each unit, the largest sum that can still be reached."""
         columns = zip(*self.holding(spent), strict=True)
         most = [None if None in column else max(column) for column in columns]
         return tuple(most or spent)
 
     def write_limits(self) -> dict[str, Any]:
-        """Return what the first row of a ledger says of units and limits."""
+        """Return units and limits for the first row of a ledger."""
         boxes = [[None if most is None else str(most) for most in box] for box in self.boxes]
         return {"units": list(self.units), "limits": boxes[-1], "boxes": boxes}
 
     def adopt_limits(self, row: Mapping[str, Any]) -> bool:
-        """Take the limits of a ledger's first row; tell whether they are those of this version."""
-        # Computed limits may differ in the last digit between machines: those of the creation
-        # count.
+        """Use the limits of a ledger's first row; return whether they are those of this version."""
+        # Computed limits may differ in the last digit between machines; the recorded ones apply.
         boxes = tuple(
             tuple(None if text is None else Fraction(text) for text in box)
             for box in row.get("boxes", [row["limits"]])
@@ -148,18 +147,17 @@ class BudgetFilter(ABC):
         return True
 
     def is_spent(self, spent: Amounts) -> bool:
-        """Tell whether all of the budget is spent, maybe by one release that took it whole."""
-        # The budget's pair is all that is promised then: such a release need not lie below the
-        # filter's curve.
+        """Return whether the entire budget is spent, maybe by one release."""
+        # Then only the budget's pair is guaranteed: such a release may be above the filter's curve.
         return tuple(spent) == self.limits
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
-        """Return ``mu^2, e, d`` if mu-GDP and (e, d)-DP releases side by side dominate all."""
+        """Return ``mu^2, e, d`` if a mu-GDP and an (e, d)-DP release together dominate all."""
         return None
 
     def remaining(self, spent: Amounts) -> tuple[float, float]:
         """Return the (epsilon, delta) of the largest single release that would still fit."""
-        # A Gaussian one, unless all are counted as pairs; zeros if nothing would fit.
+        # It is Gaussian unless all are counted as pairs; zeros if nothing fits.
         if math.isinf(self.epsilon):
             return math.inf, self.delta
         try:
@@ -170,36 +168,35 @@ class BudgetFilter(ABC):
     def allocate(
         self, spent: Amounts, fits: int, mechanism: str = "gaussian"
     ) -> tuple[float, float]:
-        """Return the (epsilon, delta) with each of which a number of releases are granted."""
-        # "gaussian": releases whose noise has the exact scale for the pair. "any": nothing but the
-        # pair is known of them.
+        """Return the (epsilon, delta) per release at which a number of releases are granted."""
+        # "gaussian": releases with the exact noise for the pair. "any": only the pair is known.
         if isinstance(fits, bool) or not isinstance(fits, Integral) or fits < 1:
             raise ValueError(f"fits must be an integer >= 1, got {fits!r}.")
         if mechanism not in ("gaussian", "any"):
             raise ValueError(f"mechanism must be 'gaussian' or 'any', got {mechanism!r}.")
         if math.isinf(self.epsilon):
-            raise ValueError("allocate divides a finite budget, and epsilon is infinite here.")
+            raise ValueError("allocate requires a finite budget, got epsilon=inf.")
         if fits == 1 and not any(spent):
             return self.epsilon, self.delta
         left = self._left(spent)
         needs_delta = self.limits[-1] != 0 and (mechanism == "any" or left[0] == 0)
         if not any(left[:-1]) or (needs_delta and left[-1] == 0):
             raise BudgetExceededError(
-                f"Nothing is left to divide among {fits} releases: end here, or start a budget for "
-                f"other records. Left of {', '.join(self.units)}: "
+                f"No budget is left for {fits} releases: end the study, or start a budget for "
+                f"other records. Remaining {', '.join(self.units)}: "
                 f"{', '.join(f'{float_up(x):.3g}' for x in left)}."
             )
         return self._allocate(left, int(fits), mechanism)
 
     def _takes_all(self, event: Event) -> bool:
-        """Tell whether an event by itself is what the budget allows, and not much less."""
-        # Much cheaper ones are refused rather than charged with everything: charges are for ever.
+        """Return whether an event needs the entire budget, and not much less."""
+        # Much cheaper ones are refused, not charged with everything: charges are permanent.
         if not is_certified(event, self.adjacency, self.epsilon, self.delta):
             return False
         return not is_certified(event, self.adjacency, _NEARLY_ALL * self.epsilon, self.delta)
 
     def _left(self, spent: Amounts) -> Amounts:
-        """Return what is left in each unit of a limited budget."""
+        """Return the remaining amount in each unit of a limited budget."""
         return tuple(
             max(Fraction(0), (limit if limit is not None else before) - before)
             for before, limit in zip(spent, self.reachable(spent), strict=True)
@@ -207,24 +204,24 @@ class BudgetFilter(ABC):
 
     @abstractmethod
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
-        """Return what a charge costs by the rule of this currency."""
+        """Return the cost of a charge by this composition rule."""
 
     @abstractmethod
     def _guarantee(self, spent: Amounts) -> tuple[float, float]:
-        """Return an upper bound on what a positive cost amounts to."""
+        """Return an upper bound on the (epsilon, delta) of a positive cost."""
 
     @abstractmethod
     def _allocate(self, left: Amounts, fits: int, mechanism: str) -> tuple[float, float]:
-        """Divide what is left among equal releases."""
+        """Divide the remaining amounts among equal releases."""
 
 
 def add(spent: Amounts, cost: Amounts) -> Amounts:
-    """Return the sums unit by unit."""
+    """Return the sums for each unit."""
     return tuple(before + more for before, more in zip(spent, cost, strict=True))
 
 
 def as_float(value: Any) -> float:
-    """Return a real number as a float, and what is none, or beyond floats, as "not a number"."""
+    """Return a real number as a float; anything else, or beyond floats, as "not a number"."""
     try:
         return float(value) if _is_number(value) else math.nan
     except OverflowError:
@@ -236,7 +233,7 @@ def _is_number(value: object) -> bool:
 
 
 def _are_close(boxes: tuple[Limits, ...], others: tuple[Limits, ...]) -> bool:
-    """Tell whether limits differ by the rounding of different machines at most."""
+    """Return whether limits differ at most by rounding on different machines."""
     if [len(box) for box in boxes] != [len(box) for box in others]:
         return False
     return all(
@@ -248,18 +245,18 @@ def _are_close(boxes: tuple[Limits, ...], others: tuple[Limits, ...]) -> bool:
     )
 
 
-_ROUNDING = 1.01  # by how much a stated delta may be short of the proved one
+_ROUNDING = 1.01  # factor by which the proved delta may exceed the stated one
 
 
 def pair_of(charge: Charge, adjacency: Adjacency) -> Guarantee:
-    """Return an (epsilon, delta) that a charge's event is proved to have."""
+    """Return a proved (epsilon, delta) of a charge's event."""
     event = charge.event
     if charge.epsilon is None and charge.delta is None:
         known = exact_sum(event, adjacency, read_decimal)
         if known is None:
             raise ValueError(
-                f"This budget counts pairs (epsilon, delta), and {event!r} has a whole curve of "
-                "them. Give the charge a delta, or an epsilon and a delta, to say which."
+                f"This budget adds up pairs (epsilon, delta), and {event!r} has a curve of them. "
+                "Set delta of the charge, or epsilon and delta, to select a pair."
             )
         return known
     if charge.epsilon is None:
@@ -278,14 +275,14 @@ def pair_of(charge: Charge, adjacency: Adjacency) -> Guarantee:
     if charge.delta is not None and not proved <= _ROUNDING * charge.delta:
         raise ValueError(
             f"{event!r} is stated to be ({charge.epsilon!r}, {charge.delta!r})-DP, but at this "
-            f"epsilon only delta={proved:.6g} is proved. State a pair that the event has, or leave "
-            "epsilon out to have it derived from delta."
+            f"epsilon only delta={proved:.6g} is proved. State a pair that the event has, or omit "
+            "epsilon to have it computed from delta."
         )
     return Guarantee(epsilon_typed, round_up(Fraction(proved)))
 
 
 def pairs_of_parts(charge: Charge, adjacency: Adjacency) -> list[tuple[Guarantee, int]]:
-    """Return the pairs of a charge's parts, and how often each is there."""
+    """Return the pairs of a charge's parts, with their counts."""
     if charge.epsilon is None and charge.delta is None:
         parts = [
             (analysis_of(leaf, adjacency).stated(read_decimal), count)

@@ -24,8 +24,8 @@ from skdp.budget.currencies.base import Amounts, BudgetFilter, Charge, pair_of, 
 from skdp.budget.currencies.gaussian import approximate_gaussian, mu_squared_of_pure
 from skdp.budget.currencies.profiles import decimal_down, float_down, shorten
 
-_SLACK_OF_ONE = Fraction(1, 16)  # of what is left: for one conversion that may choose
-_HEADROOM = 1.0 - 1e-9  # of a square: for rounding by whoever turns a pair into noise
+_SLACK_OF_ONE = Fraction(1, 16)  # of the remaining slack, for one conversion
+_HEADROOM = 1.0 - 1e-9  # of a square: for rounding when a pair is converted to noise
 _LABEL = 0.1  # of the total variation: a larger delta would not determine mu
 _TRIES = 60
 _LARGEST = 1e20  # epsilon: curves of much larger ones overflow
@@ -33,10 +33,10 @@ _LOGARITHMS = -744.0, 709.0  # of floats, from end to end
 
 
 class CurvedFilter(BudgetFilter):
-    """Add up one amount, which a curve turns into epsilon, and slack for what is above it."""
+    """Add up an amount, which a curve converts to epsilon, and slack above the curve."""
 
-    share: ClassVar[Fraction] = Fraction(1, 20)  # slack, of delta; the proof page says why
-    mu_squared: Fraction = Fraction(1)  # that a unit of the amount is worth
+    share: ClassVar[Fraction] = Fraction(1, 20)  # slack, of delta; see the proof page
+    mu_squared: Fraction = Fraction(1)  # per unit of the amount
 
     def __init__(self, epsilon: float, delta: float, adjacency: Adjacency) -> None:
         super().__init__(epsilon, delta, adjacency)
@@ -70,30 +70,30 @@ class CurvedFilter(BudgetFilter):
 
 
 def split_delta(currency: BudgetFilter, share: Fraction) -> tuple[float, Fraction]:
-    """Split delta in what a curve has and a share, for a currency of curves."""
+    """Split delta into the curve's part and a share for slack."""
     epsilon, delta, name = currency.epsilon, currency.delta, currency.name
     if delta <= 0.0:
         raise ValueError(
-            f"composition={name!r} needs delta > 0, got {delta!r}: it promises no pure "
+            f"composition={name!r} needs delta > 0, got {delta!r}: it does not support pure "
             "differential privacy. Use composition='basic' with delta=0."
         )
     if _LARGEST < epsilon < math.inf:
         raise ValueError(
-            f"composition={name!r} needs epsilon <= {_LARGEST:g}, got {epsilon!r}, or "
-            "epsilon=inf, which counts without limit."
+            f"composition={name!r} needs epsilon <= {_LARGEST:g}, or epsilon=inf for no limit, got "
+            f"{epsilon!r}."
         )
     curve = float_down(read_decimal(delta) * (1 - share))
     if curve == 0.0:
         raise ValueError(
-            f"composition={name!r} needs a delta of which parts are left, got {delta}."
+            f"composition={name!r} needs a larger delta, which it can divide, got {delta}."
         )
     return curve, read_decimal(delta) * share
 
 
 def slack_of_one(limit: Fraction | None, spent: Fraction) -> float:
-    """Return how much slack one conversion may use, before anything about its result is known."""
-    # A power of two, so that conversions can be remembered; with nothing left, of all slack, which
-    # will not fit.
+    """Return the slack that one conversion may use, independent of its result."""
+    # A power of two, so that conversions can be cached; with nothing left, a share of all slack,
+    # which will not fit.
     assert limit is not None
     left = limit - spent if spent < limit else limit
     exponent = math.frexp(float_down(left * _SLACK_OF_ONE))[1] - 1
@@ -106,7 +106,7 @@ def root_up(amount: Fraction) -> float:
 
 
 def gaussian_pair(square: Fraction, delta: float) -> tuple[float, float]:
-    """Return an (epsilon, delta) whose exact Gaussian noise costs a square of mu or less."""
+    """Return an (epsilon, delta) with Gaussian noise that costs at most a square of mu."""
     mu = math.sqrt(float_down(square)) * math.sqrt(_HEADROOM)
     if mu == 0.0:
         return 0.0, 0.0
@@ -124,7 +124,7 @@ def gaussian_pair(square: Fraction, delta: float) -> tuple[float, float]:
 
 
 def largest_pure(price: Callable[[Fraction], Fraction], most: Fraction) -> float:
-    """Return a large epsilon whose price is at most a given amount."""
+    """Return a large epsilon with a price of at most a given amount."""
 
     def side(logarithm: float) -> float:
         return 1.0 if price(read_decimal(math.exp(logarithm))) <= most else -1.0
@@ -169,20 +169,20 @@ class ApproxFilter(CurvedFilter):
 
 
 class GDPFilter(CurvedFilter):
-    """Add up squares of mu: exact for Gaussian releases, and open to all others."""
+    """Add up squares of mu: exact for Gaussian releases, and possible for all others."""
 
     # A release with ``delta(eps) <= d + (1 - d) delta_G(eps; mu)`` costs ``(mu^2, d)``. If the sums
     # stay within ``(M^2, s)`` whatever happens, all releases together have ``delta(eps) <= s +
     # delta_G(eps; M)`` (Smith and Thakurta, 2022, and Koskela, Tobaben and Honkela, 2023, for ``d =
     # 0``; the rest is Theorem 7 of the page). ``M`` is the largest with ``delta_G(epsilon; M) <=
-    # delta - s``. The share ``s`` is fixed at creation: a filter that trades one unit for the other
-    # on the way is not valid. Few large releases that are not Gaussian are dear.
+    # delta - s``. The share ``s`` is fixed at creation: a filter that later exchanges one unit for
+    # the other is not valid. A few large releases that are not Gaussian are expensive.
 
     name = "gdp"
     units = ("mu squared", "slack")
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
-        """Return what dominates everything that was granted."""
+        """Return a pair of releases that dominates everything granted."""
         return spent[0], Fraction(0), spent[1]
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
@@ -202,9 +202,8 @@ class GDPFilter(CurvedFilter):
 class BasicFilter(BudgetFilter):
     """Add up epsilons and deltas: the only filter for pure differential privacy."""
 
-    # Valid with parameters chosen on the way: Rogers, Roth, Ullman and Vadhan (2016), Theorem 3.6.
-    # Numbers that were typed are taken as written in decimal, so that a hundred charges of 0.01 use
-    # up a budget of 1 and nothing is lost to rounding.
+    # Valid for adaptive parameters: Rogers, Roth, Ullman and Vadhan (2016), Theorem 3.6. Numbers
+    # are read as decimals, so a hundred charges of 0.01 use exactly a budget of 1.
 
     name = "basic"
     needs_pairs = True
@@ -232,13 +231,13 @@ _TYPICAL_EPSILON = 1.0  # for which the order of a budget without limit is chose
 class RDPFilter(CurvedFilter):
     """Add up Renyi divergences of one order: cheapest for many sampled Gaussian releases."""
 
-    # A release costs ``(r, d)`` if, but for a part of probability d, its Renyi divergence of this
-    # order is at most r in both orders of two neighbours. Adding up at one order is valid with
-    # parameters chosen on the way (Theorem 8 of the page); to go on as long as some order has room
-    # left is not, at the same delta. Sampled Gaussian releases need no conversion. A release of
-    # which only (epsilon, delta) is known has the divergence of randomised response, but for a part
-    # of probability delta (Kairouz, Oh and Viswanath, 2015). What is left after little is spent is
-    # more than it seems: at one order, the first releases are the most expensive.
+    # A release costs ``(r, d)`` if, except with probability d, its Renyi divergence of this order
+    # is at most r in both orders of two neighbours. Adding up at one order is valid for adaptive
+    # parameters (Theorem 8 of the page); continuing while some order has room left is not, at the
+    # same delta. Sampled Gaussian releases need no conversion. A release with only (epsilon, delta)
+    # known has the divergence of randomised response, except with probability delta (Kairouz, Oh
+    # and Viswanath, 2015). At one order, the first releases are the most expensive, so more is left
+    # after a small charge than its epsilon suggests.
 
     name = "rdp"
     units = ("divergence", "slack")
@@ -268,11 +267,11 @@ class RDPFilter(CurvedFilter):
 
 
 class ZCDPFilter(CurvedFilter):
-    """Add up rho: best for pure differential privacy and Laplace noise beside Gaussian releases."""
+    """Add up rho: best for pure DP and Laplace noise combined with Gaussian releases."""
 
-    # A release costs ``(rho, d)`` if, but for a part of probability d, its Renyi divergences of
-    # every order a are at most ``a rho`` (Bun and Steinke, 2016). Adding up is valid with
-    # parameters chosen on the way (Theorem 8 of the page). A Gaussian release costs ``mu^2 / 2``,
+    # A release costs ``(rho, d)`` if, except with probability d, its Renyi divergences of every
+    # order a are at most ``a rho`` (Bun and Steinke, 2016). Adding up is valid for adaptive
+    # parameters (Theorem 8 of the page). A Gaussian release costs ``mu^2 / 2``,
     # an epsilon-DP one ``epsilon tanh(epsilon / 2)``, Laplace noise shifted by t scales ``t + e^-t
     # - 1``; everything else goes through its profile as in `GDPFilter`. From rho to epsilon:
     # Canonne, Kamath and Steinke (2020), Proposition 12.

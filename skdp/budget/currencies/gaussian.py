@@ -4,10 +4,10 @@ For a profile ``D`` and a probability ``d`` we look for a small ``mu`` with, for
 
     D(epsilon) <= d + (1 - d) delta_G(epsilon; mu)                                              (1)
 
-and prove it. In ``g = e^epsilon`` both sides are convex. So ``D`` lies below the chords between
-upper bounds at some nodes, and ``delta_G`` above its tangents ``P(x > t) - g Q(x > t)``. Chords and
-tangents are linear in ``g``: on each piece of a cell, (1) follows from its two ends. Few nodes are
-enough where they are put where (1) is tight, and only nodes need the profile itself.
+and prove it. In ``g = e^epsilon`` both sides are convex. Thus ``D`` is below the chords between
+upper bounds at some nodes, and ``delta_G`` is above its tangents ``P(x > t) - g Q(x > t)``. Chords
+and tangents are linear in ``g``: on each piece of a cell, (1) follows from its two ends. A few
+nodes where (1) is tight are enough, and only nodes need the profile itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Node(NamedTuple):
 
 
 class _Cell(NamedTuple):
-    """Two neighbouring nodes, the mu that their chord asks for, and where."""
+    """Two neighbouring nodes, the mu that their chord requires, and where."""
 
     left: _Node
     right: _Node
@@ -88,7 +88,7 @@ def cover(profile: Profile, failure: float) -> float:
 
 
 def require_mu(epsilon: float, bound: float, failure: float) -> float:
-    """Return the mu whose curve passes through a point of a profile."""
+    """Return the mu with a curve through a point of a profile."""
     height = (bound - failure) / (1.0 - failure)
     if height <= 0.0:
         return 0.0
@@ -96,7 +96,7 @@ def require_mu(epsilon: float, bound: float, failure: float) -> float:
 
 
 def _share(epsilon: float, left: float, right: float) -> float:
-    """Return where ``e^epsilon`` lies between the ends of a cell, from 0 to 1."""
+    """Return the position of ``e^epsilon`` between the ends of a cell, from 0 to 1."""
     width = right - left
     if width <= 0.0:
         return 1.0
@@ -112,7 +112,7 @@ def _chord(cell: _Cell, epsilon: float) -> float:
 
 
 def _cell(left: _Node, right: _Node, failure: float, enough: float) -> _Cell:
-    """Look for the point of a chord that asks for the largest mu, above what is enough anyway."""
+    """Find the point of a chord that requires the largest mu, above a sufficient mu."""
     cell = _Cell(left, right, 0.0, 0.5 * (left.epsilon + right.epsilon))
     mu, where = 0.0, cell.where
     for k in range(1, _PIECES):
@@ -160,7 +160,7 @@ _RTOL = 1e-2
 
 
 def replace_runs(event: Event, adjacency: Adjacency, delta: float) -> tuple[Event, float]:
-    """Replace runs on sampled batches by what dominates them."""
+    """Replace runs on sampled batches by events that dominate them."""
     counts = leaf_counts(event)
     runs = [leaf for leaf in counts if _is_sampled_run(leaf, adjacency)]
     if not runs:
@@ -185,7 +185,7 @@ def _is_sampled_run(leaf: Event, adjacency: Adjacency) -> bool:
 
 @lru_cache(maxsize=256)
 def _dominating(leaf: Event, adjacency: Adjacency, delta: float) -> tuple[Event, float]:
-    """Return all steps, or the last ones with a share of the noise, whichever is cheaper."""
+    """Return all steps, or the last ones with a share of the noise, if that is cheaper."""
     domination = analysis_of(leaf, adjacency).dominated_by()
     assert domination is not None
     run = domination.windows
@@ -210,13 +210,13 @@ _SMALL = 1e-6  # epsilons below which the series of mu is used, exactly
 _LARGE = 1.0  # epsilons above which the normal quantile is taken of a logarithm
 _ROUND_UP = 1.0 + 1e-11
 _HALF_PI = Fraction(15707963267949, 10**13)  # rounded up
-_WORTHWHILE = 1.01  # of mu: how much more is paid to need no slack
+_WORTHWHILE = 1.01  # of mu: largest factor to avoid slack
 _NEGLIGIBLE = 6  # mu squared over the square of a total variation, where both are small
 _SMALLEST_FAILURE = 1e-250  # less is not worth a curve of its own
 
 
 class ApproximateGaussian(NamedTuple):
-    """A guarantee that is Gaussian but for a small probability."""
+    """A guarantee that is Gaussian except with a small probability."""
 
     # ``delta(epsilon) <= slack + (1 - slack) delta_G(epsilon; mu)`` for all ``epsilon >= 0``, in
     # both orders of two neighbours.
@@ -245,7 +245,7 @@ def _convert(event: Event, adjacency: Adjacency, slack: float) -> ApproximateGau
         alone = sum(counts.values()) == 1
         if known[0] == 0 or (alone and analysis_of(next(iter(counts)), adjacency).only_stated):
             return found[0]  # no slack makes it less
-    # Scales that no common grid holds make the composition fail; its parts have prices.
+    # Composition fails for scales without a common grid; its parts have prices.
     with suppress(ArithmeticError):
         if is_supported(event, adjacency):
             found += _covers(event, adjacency, slack)
@@ -262,7 +262,7 @@ def _convert(event: Event, adjacency: Adjacency, slack: float) -> ApproximateGau
         found.append(ApproximateGaussian(square, Fraction(0)))
     if not found:
         raise UnsupportedEventError(
-            f"No Gaussian curve covers {event!r} up to a probability of {slack:.3g}: its noise is "
+            f"No Gaussian curve covers {event!r} except with probability {slack:.3g}: its noise is "
             "too small, or it fails more often. Add noise, or use a budget with a larger delta."
         )
     square, used = _cheapest(found, slack)
@@ -270,7 +270,7 @@ def _convert(event: Event, adjacency: Adjacency, slack: float) -> ApproximateGau
 
 
 def _covers(event: Event, adjacency: Adjacency, slack: float) -> list[ApproximateGaussian]:
-    """Cover the profile up to what it fails by, and up to some slack more."""
+    """Cover the profile except with its failure probability, with and without slack."""
     profile = profile_of(event, adjacency)
     failure = profile.delta(math.inf)
     found: list[ApproximateGaussian] = []
@@ -291,7 +291,7 @@ def _covers(event: Event, adjacency: Adjacency, slack: float) -> list[Approximat
 
 
 def _cheapest(found: list[ApproximateGaussian], slack: float) -> ApproximateGaussian:
-    """Return the least mu, or one hardly larger, or as small as the slack, that needs less."""
+    """Return the smallest mu, or one barely larger, or negligible, with less slack."""
     bearable = max(
         min(found).mu_squared * Fraction(_WORTHWHILE**2), Fraction(slack) ** 2 * _NEGLIGIBLE
     )
@@ -300,7 +300,7 @@ def _cheapest(found: list[ApproximateGaussian], slack: float) -> ApproximateGaus
 
 
 def mu_squared_of_pure(epsilon: Fraction) -> Fraction:
-    """Return the square of the mu with which every epsilon-DP release is mu-GDP."""
+    """Return the square of the mu for which every epsilon-DP release is mu-GDP."""
     number = float_up(epsilon)
     if number <= _SMALL:
         # mu = 2 sqrt(2) erfinv(tanh(eps / 2)) with tanh(x) <= x and, for small t,

@@ -43,7 +43,7 @@ _LARGEST = 700.0  # beyond which exponentials overflow
 
 
 def box_delta(epsilon: Fraction, mu: float, stated: Fraction) -> float:
-    """Bound delta of a ``mu``-GDP release beside a ``stated``-DP one, for ``epsilon >= stated``."""
+    """Bound delta of a ``mu``-GDP with a ``stated``-DP release, for ``epsilon >= stated``."""
     # Their product is dominated by a Gaussian loss plus or minus ``stated``: (4) of the page.
     if mu == 0.0:
         return 0.0
@@ -54,7 +54,7 @@ def box_delta(epsilon: Fraction, mu: float, stated: Fraction) -> float:
 
 
 def box_epsilon(mu: float, stated: Fraction, delta: float) -> float:
-    """Bound epsilon at delta from above; never less than ``stated``."""
+    """Return an upper bound on epsilon at delta, at least ``stated``."""
     low, width = float_up(stated), gaussian_profile.epsilon(mu, delta)
     if not math.isfinite(low + width):
         return math.inf
@@ -72,7 +72,7 @@ def box_epsilon(mu: float, stated: Fraction, delta: float) -> float:
 
 
 def largest_mu(epsilon: Fraction, stated: Fraction, delta: float) -> float:
-    """Return a lower bound on the mu that keeps `box_delta` at delta; 0 leaves no room for any."""
+    """Return a lower bound on the mu at which `box_delta` is delta, or 0."""
     if stated >= epsilon or delta <= 0.0:
         return 0.0
     # Near is at least half of it.
@@ -91,19 +91,19 @@ def _excess(epsilon: Fraction, mu: float, stated: Fraction, delta: float) -> flo
 # Of delta; the proof page shows what other shares cost.
 _STATED = Fraction(1, 4)  # for deltas of releases
 _GAUSSIAN = Fraction(1, 2)  # for the box without stated epsilons
-_STEPS = 6  # sixths of epsilon: those between 0 and 1 have a box each and share what is left
+_STEPS = 6  # sixths of epsilon: those between 0 and 1 have a box each and share the rest
 
 
 class MixedFilter(BudgetFilter):
-    """Add up squares of mu, stated epsilons and deltas: fits beside searches and counts."""
+    """Add up squares of mu, stated epsilons and deltas: for fits, searches and counts."""
 
-    # A release costs ``(mu^2, 0, d)`` if it is mu-GDP but for a part of probability d, or ``(0, e,
-    # d)`` if it is (e, d)-DP, whichever coordinate has room for more of its kind. Sums that keep
-    # within a box ``(M^2, E, s)`` have ``delta(eps) <= s + p delta_G(eps - E; M) + (1 - p)
+    # A release costs ``(mu^2, 0, d)`` if it is mu-GDP except with probability d, or ``(0, e, d)``
+    # if it is (e, d)-DP, whichever coordinate has room for more of its kind. Sums that stay within
+    # a box ``(M^2, E, s)`` have ``delta(eps) <= s + p delta_G(eps - E; M) + (1 - p)
     # delta_G(eps + E; M)`` with ``p = 1/(1 + e^-E)``. Several boxes share delta: half of it is for
-    # the one with ``E = 0``, which costs a study of Gaussian fits some 3 % of its epsilon; nothing
-    # is for the one with ``E = epsilon``, which needs nothing. To accept whatever keeps the profile
-    # below delta would be no filter: see the proof page, section 8.
+    # the one with ``E = 0``, which costs a study of Gaussian fits some 3 % of its epsilon. The one
+    # with ``E = epsilon`` needs none. Accepting every release that leaves the profile below delta
+    # would not be a filter: see the proof page, section 8.
 
     name = "mixed"
     units = ("mu squared", "epsilon", "delta")
@@ -119,7 +119,7 @@ class MixedFilter(BudgetFilter):
         part = None if stated_epsilon is None else as_float(stated_epsilon)
         if part is not None and not 0.0 <= part <= self.epsilon < math.inf:
             raise ValueError(
-                f"stated_epsilon must be a part of a finite epsilon={epsilon!r}, got "
+                f"stated_epsilon must be between 0 and a finite epsilon={epsilon!r}, got "
                 f"{stated_epsilon!r}."
             )
         self._curve, failure = split_delta(self, _STATED)
@@ -136,7 +136,7 @@ class MixedFilter(BudgetFilter):
         )
 
     def curve(self, spent: Amounts) -> tuple[Fraction, Fraction, Fraction] | None:
-        """Return what dominates everything that was granted."""
+        """Return a pair of releases that dominates everything granted."""
         return spent[0], spent[1], spent[2]
 
     def _price(self, charge: Charge, spent: Amounts) -> Amounts:
@@ -160,7 +160,7 @@ class MixedFilter(BudgetFilter):
             approximate_gaussian(charge.event, self.adjacency, slack)  # names the remedy
         fitting = [cost for cost in found if self.fits(spent, cost)]
         if apart and fitting and math.isfinite(self.epsilon):
-            # Of a plan, what leaves most room for itself and for its parts charged one by one.
+            # For a plan, choose the cost that leaves most room for it and for its single parts.
             def room(cost: Amounts) -> Fraction | float:
                 after = add(spent, cost)
                 return min(self._repeats(after, cost), self._repeats(after, apart[0]))
@@ -169,14 +169,14 @@ class MixedFilter(BudgetFilter):
         return self._prefer(found, spent)
 
     def _claim(self, charge: Charge) -> Amounts | None:
-        """Return what a charge would cost by the pair that it states, proved or not."""
+        """Return the cost of a charge by its stated pair, proved or not."""
         if charge.epsilon is not None:
             return Fraction(0), read_decimal(charge.epsilon), read_decimal(charge.delta or 0.0)
         pair = exact_sum(charge.event, self.adjacency, read_decimal)
         return None if pair is None else (Fraction(0), *pair)
 
     def _leaves(self, charge: Charge) -> list[Amounts]:
-        """Return the cost of a composition of Gaussian leaves and of others that state a pair."""
+        """Return the cost of a composition of Gaussian leaves and leaves that state a pair."""
         square, epsilon, failure = Fraction(0), Fraction(0), Fraction(0)
         for leaf, count in leaf_counts(charge.event).items():
             card = analysis_of(leaf, self.adjacency)
@@ -191,7 +191,7 @@ class MixedFilter(BudgetFilter):
         return [(round_up(square), shorten(epsilon), shorten(failure))] if both else []
 
     def _apart(self, charge: Charge, spent: Amounts) -> list[Amounts]:
-        """Return the cost of the parts of a plan, priced one after the other."""
+        """Return the total cost of the parts of a plan, one after the other."""
         after = spent
         with suppress(UnsupportedEventError):
             for part in charge.parts:
@@ -201,7 +201,7 @@ class MixedFilter(BudgetFilter):
         return []
 
     def _pairs(self, charge: Charge, spent: Amounts, slack: float) -> list[Amounts]:
-        """Return the cost by the stated pair; if its delta is large, also by one of less delta."""
+        """Return the cost by the stated pair and, for a large delta, by one with less delta."""
         found: list[Amounts] = []
         left = self.limits[2] - spent[2]  # type: ignore[operator]
         for one in (charge, Charge(charge.event, None, slack)):
@@ -213,11 +213,11 @@ class MixedFilter(BudgetFilter):
         return found
 
     def _prefer(self, costs: list[Amounts], spent: Amounts) -> Amounts:
-        """Return the cost that could be paid most often, of equal ones the first."""
+        """Return the first of the costs that fit most often."""
         if math.isinf(self.epsilon):
             return min(costs, key=lambda cost: self._guarantee(add(spent, cost))[0])
 
-        # Where delta is scarcest, all in it cost alike: then what they cost beside it decides.
+        # If delta is scarcest, the costs in it are equal and the other units decide.
         def often(cost: Amounts) -> tuple[Fraction | float, ...]:
             without_delta = (*cost[:2], Fraction(0))
             return self._repeats(spent, cost), self._repeats(spent, without_delta)
@@ -225,14 +225,14 @@ class MixedFilter(BudgetFilter):
         return max(costs, key=often)
 
     def _repeats(self, spent: Amounts, cost: Amounts) -> Fraction | float:
-        """Return how often a cost would fit, in the box that has most room for it."""
+        """Return the number of times that a cost fits, in the box with most room for it."""
         return max((_times(box, spent, cost) for box in self.holding(spent)), default=0.0)
 
     def _guarantee(self, spent: Amounts) -> tuple[float, float]:
         square, epsilon, failure = spent
         if square == 0:
             return decimal_up(epsilon), decimal_up(failure)
-        holding = self.holding(spent) or [self.limits]  # outside of all there is one, too
+        holding = self.holding(spent) or [self.limits]
         curve = self._share(holding[0][1], len(self.boxes))
         return box_epsilon(root_up(square), epsilon, curve), float_up(Fraction(curve) + failure)
 
@@ -246,7 +246,7 @@ class MixedFilter(BudgetFilter):
         return max(noise, pair) if pair[1] > 0.0 else noise
 
     def _share(self, stated: Fraction | None, boxes: int) -> float:
-        """Return the delta of the box whose stated epsilons may sum to some amount."""
+        """Return the delta of the box with a given limit of stated epsilons."""
         if boxes == 1:
             return self._curve
         share = _GAUSSIAN if stated == 0 else (1 - _STATED - _GAUSSIAN) / (_STEPS - 1)
@@ -254,7 +254,7 @@ class MixedFilter(BudgetFilter):
 
 
 def _times(box: Limits, spent: Amounts, cost: Amounts) -> Fraction | float:
-    """Return how often a cost fits what is left in a box."""
+    """Return the number of times that a cost fits in a box."""
     return min(
         (
             (limit - used) / more

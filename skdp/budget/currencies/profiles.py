@@ -27,7 +27,7 @@ _DIGITS = 40  # decimals that an amount may have before it is rounded
 
 
 def shorten(amount: Fraction) -> Fraction:
-    """Keep an amount that decimals can write, and round any other up."""
+    """Return an amount that decimals can write unchanged, and any other rounded up."""
     scaled = amount * 10**_DIGITS
     return amount if scaled.denominator == 1 else round_up(amount)
 
@@ -44,7 +44,7 @@ def float_down(amount: Fraction) -> float:
 
 
 def decimal_down(amount: Fraction) -> float:
-    """Return the largest float near an amount that is at most it, as written in decimal."""
+    """Return the largest float that is, as written in decimal, at most an amount."""
     number = float_down(amount)
     following = math.nextafter(number, math.inf)
     if math.isfinite(following) and read_decimal(following) <= amount:
@@ -62,7 +62,7 @@ _RTOL = 1e-2  # relative distance of the bounds that curves are made of
 class Profile:
     """An upper bound on delta at every epsilon, in both orders of two neighbours."""
 
-    affordable = 14  # points at which it may be asked for in a fraction of a second
+    affordable = 14  # points that can be computed in a fraction of a second
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
@@ -76,14 +76,14 @@ class Profile:
         return self._deltas[epsilon]
 
     def reach(self, delta: float) -> float:
-        """Return an epsilon at which delta is attained at most; infinite if there is none."""
+        """Return an epsilon with at most this delta; infinite if there is none."""
         if delta not in self._epsilons:
             self._epsilons[delta] = self._accountant.epsilon(delta).upper
         return self._epsilons[delta]
 
 
 class CurvedProfile(Profile):
-    """The profile of a plan whose privacy-loss distribution is quickly put on a grid."""
+    """The profile of a plan with a privacy-loss distribution on a grid."""
 
     affordable = 60
 
@@ -98,7 +98,7 @@ class CurvedProfile(Profile):
         return float(self._curve(np.array([epsilon]))[0])
 
     def reach(self, delta: float) -> float:
-        """Return an epsilon at which delta is attained at most; infinite if there is none."""
+        """Return an epsilon with at most this delta; infinite if there is none."""
         if self.delta(0.0) <= delta:
             return 0.0
         enough = np.flatnonzero(self._curve.values <= delta)
@@ -116,7 +116,7 @@ def profile_of(event: Event, adjacency: Adjacency, rtol: float = _RTOL) -> Profi
 
 
 def _is_gridded(counts: dict[Event, int], adjacency: Adjacency) -> bool:
-    """Tell whether a grid has the whole profile sooner than inversion has some points of it."""
+    """Return whether a grid for the profile is faster than inversion at some points."""
     smooth = 0
     for leaf, count in counts.items():
         if analysis_of(leaf, adjacency).mu() is None:
@@ -127,7 +127,7 @@ def _is_gridded(counts: dict[Event, int], adjacency: Adjacency) -> bool:
 
 
 def accountant_of(event: Event, adjacency: Adjacency, rtol: float) -> Accountant:
-    """Return an accountant that bounds the whole event, and holds it."""
+    """Return an accountant that has composed the event."""
     tightest = PLDAccountant(adjacency, rtol=rtol)
     others: tuple[Accountant, ...] = (
         HiddenStateAccountant(adjacency),
@@ -140,7 +140,7 @@ def accountant_of(event: Event, adjacency: Adjacency, rtol: float) -> Accountant
 
 
 def is_supported(event: Event, adjacency: Adjacency) -> bool:
-    """Tell whether `profile_of` knows a bound."""
+    """Return whether `profile_of` supports an event."""
     try:
         profile_of(event, adjacency)
     except UnsupportedEventError:
@@ -150,13 +150,13 @@ def is_supported(event: Event, adjacency: Adjacency) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_certified(event: Event, adjacency: Adjacency, epsilon: float, delta: float) -> bool:
-    """Tell whether an event is proved to be (epsilon, delta)-DP by itself."""
+    """Return whether an event is proved to be (epsilon, delta)-DP."""
     known = exact_sum(event, adjacency, read_decimal)
     if known is not None and known[0] <= read_decimal(epsilon) and known[1] <= read_decimal(delta):
         return True
     epsilon, delta = float_down(read_decimal(epsilon)), float_down(read_decimal(delta))
     try:
-        # As close as calibration looks at it, so that what it finds is certified.
+        # As precise as calibration, so that calibrated noise is certified.
         profile = profile_of(event, adjacency, 1e-3)
     except UnsupportedEventError:
         return False

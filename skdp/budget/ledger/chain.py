@@ -1,9 +1,8 @@
 """A chain of hashes, and receipts that prove the contents of a ledger.
 
 A row is a dictionary of plain values written as canonical JSON. Its hash is the SHA-256 of that
-text, and the text holds the hash of the row before it; the first row, the genesis, holds the terms
-of the budget. So whoever knows the last hash knows that no row was edited, dropped, inserted or
-moved.
+text, which contains the hash of the row before it. The first row, the genesis, contains the terms
+of the budget. The last hash therefore proves that no row was edited, dropped, inserted or moved.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from typing import Any
 
 Row = dict[str, Any]
 
-# What stands before the genesis row.
+# "Previous" hash of the genesis row.
 NO_ROW_BEFORE = "0" * 64
 
 
 def canonical(row: Row) -> str:
-    """Write a row as JSON in the one form that is hashed."""
+    """Return a row as JSON in the form that is hashed."""
     return json.dumps(row, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -32,28 +31,28 @@ def digest(content: str) -> str:
 
 
 def plain_number(value: float) -> float | str:
-    """Return a number as JSON can carry it: infinities and "not a number" as text."""
+    """Return a number in a form for JSON: infinities and "not a number" as text."""
     return float(value) if math.isfinite(value) else repr(float(value))
 
 
 def write_amounts(amounts: tuple[Fraction, ...]) -> list[str]:
-    """Write exact amounts as texts, ``"1/100"``."""
+    """Return exact amounts as texts, ``"1/100"``."""
     return [str(amount) for amount in amounts]
 
 
 def read_amounts(texts: list[str]) -> tuple[Fraction, ...]:
-    """Read what `write_amounts` wrote."""
+    """Return the amounts that `write_amounts` wrote."""
     return tuple(Fraction(text) for text in texts)
 
 
 class RunningSum:
-    """The sum of the amounts that rows wrote, in whole numbers: fractions take longer to make."""
+    """The sum of written amounts in integers, which are faster than fractions."""
 
     def __init__(self) -> None:
         self._text, self._top, self._bottom = "0", 0, 1
 
     def moves_to(self, written: str, *, by: str) -> bool:
-        """Add an amount; tell whether it is none below 0 and the sum is written in lowest terms."""
+        """Add an amount; return whether it is >= 0 and the sum is written in lowest terms."""
         if by == "0":
             return written == self._text
         added, _, part = by.partition("/")
@@ -68,7 +67,7 @@ class RunningSum:
 
 
 def link(row: Row, *, index: int, previous: str) -> tuple[str, str]:
-    """Write a row as a link of the chain."""
+    """Return a row as a link of the chain, and its hash."""
     content = canonical({**row, "index": index, "previous": previous})
     return content, digest(content)
 
@@ -76,9 +75,9 @@ def link(row: Row, *, index: int, previous: str) -> tuple[str, str]:
 def read_link(
     content: object, *, hash_: str, index: int, previous: str | None = None
 ) -> tuple[Row, str | None]:
-    """Read a link, and say what is wrong with it, if anything."""
+    """Return a row, and its fault if it has one."""
     if not isinstance(content, str) or digest(content) != hash_:
-        return {}, "was edited: its hash is another one"
+        return {}, "was edited: its hash differs"
     row: Row = json.loads(content)
     if row["index"] != index:
         return row, f"is out of place: it was written as row {row['index']}"
@@ -89,14 +88,14 @@ def read_link(
 
 @dataclass(frozen=True)
 class LedgerReceipt:
-    """Proof of what a ledger held: kept elsewhere, it shows any later change of those entries.
+    """Proof of a ledger's entries: stored elsewhere, it reveals any later change of them.
 
     Parameters
     ----------
     entries : int
         Number of entries.
     head : str
-        Hash of the last of them.
+        Hash of the last entry.
 
     Examples
     --------
@@ -104,7 +103,7 @@ class LedgerReceipt:
     >>> from skdp.budget import BudgetAccountant, LedgerReceipt
     >>> budget = BudgetAccountant(epsilon=1.0, delta=0.0)
     >>> entry = budget.reserve(PureDPEvent(0.25), label="a noisy count")
-    >>> receipt = budget.verify()  # keep it where nobody who can edit the ledger can
+    >>> receipt = budget.verify()  # store it out of reach of those who can edit the ledger
     >>> receipt.entries, LedgerReceipt.parse(str(receipt)) == receipt
     (1, True)
     """
@@ -117,8 +116,10 @@ class LedgerReceipt:
 
     @classmethod
     def parse(cls, text: str) -> LedgerReceipt:
-        """Read a receipt that ``str`` has written as ``"ENTRIES:HASH"``, or raise a ValueError."""
+        """Return the receipt that ``str`` wrote as ``"ENTRIES:HASH"``, or raise a ValueError."""
         entries, _, head = text.strip().partition(":")
         if not (entries.isdecimal() and len(head) == 64):
-            raise ValueError(f"A receipt reads 'ENTRIES:HASH' as verify printed it, got {text!r}.")
+            raise ValueError(
+                f"receipt must have the form 'ENTRIES:HASH' that verify prints, got {text!r}."
+            )
         return cls(int(entries), head)

@@ -1,8 +1,8 @@
-"""Ledgers in a file of SQLite: their tables, connections and errors.
+"""Ledgers in an SQLite file: their tables, connections and errors.
 
-Every operation opens a connection of its own and closes it. That costs a fraction of a
-millisecond and buys much: a file that was deleted or replaced is noticed, threads and forked
-processes never share a connection, and nothing has to be closed later.
+Every operation opens and closes a connection, which takes a fraction of a millisecond. Deleted or
+replaced files are therefore noticed, threads and forked processes never share a connection, and
+nothing has to be closed later.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from skdp.exceptions import (
 VERSION = 1
 
 TABLES = {
-    # What the budget was created with: the start of the chain.
+    # Terms of the budget: the start of the chain.
     "genesis": "CREATE TABLE genesis (id INTEGER PRIMARY KEY CHECK (id = 0), "
     "content TEXT NOT NULL, hash TEXT NOT NULL)",
-    # One row a charge; plan and place repeat what the content says, to be found and kept unique.
+    # One row per charge; plan and place repeat the content, for an index that keeps them unique.
     "entries": "CREATE TABLE entries (id INTEGER PRIMARY KEY, content TEXT NOT NULL, "
     "hash TEXT NOT NULL, plan INTEGER, place INTEGER)",
     "redeemed": "CREATE UNIQUE INDEX redeemed ON entries (plan, place)",
-    # How many entries there are and the hash of the last: rows dropped at the end are missed.
+    # Number of entries and hash of the last one: reveals rows dropped at the end.
     "head": "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 0), "
     "entries INTEGER NOT NULL, hash TEXT NOT NULL)",
 }
 
 
 class Connection(Protocol):
-    """One transaction of a database, as `sqlite3.Connection` offers it."""
+    """One transaction of a database, with the interface of `sqlite3.Connection`."""
 
     def execute(self, query: str, values: Mapping[str, Any] = ..., /) -> Any:
-        """Carry out a statement with ``:named`` values."""
+        """Execute a statement with ``:named`` values."""
 
 
 def fill(connection: Connection, content: str, hash_: str) -> None:
-    """Make the tables of a ledger without entries."""
+    """Create the tables of a ledger without entries."""
     for statement in TABLES.values():
         connection.execute(statement)
     first = {"content": content, "hash": hash_}
@@ -63,11 +63,11 @@ def fill(connection: Connection, content: str, hash_: str) -> None:
     connection.execute("INSERT INTO head VALUES (0, 0, :hash)", {"hash": hash_})
 
 
-# How long a charge waits for other processes that are charging.
+# Time for which a charge waits for other processes.
 BUSY_SECONDS = 60.0
 
-# The longest pause between two attempts at the file, about as long as a charge holds it, and how
-# long a process keeps in mind that it has met others there.
+# The longest pause between two attempts at the file, about as long as a charge holds it, and the
+# time for which a process remembers that it has met others there.
 _PAUSE_SECONDS = 0.002
 _MEMORY_SECONDS = 1.0
 _chance = random.SystemRandom()  # forked processes differ, and nobody's seeds are touched
@@ -88,7 +88,7 @@ _busy = False
 
 
 class _Queue:
-    """What this process remembers of its own charges and of others that it met at the file."""
+    """Times of this process's last charge and of its last contact with other processes."""
 
     ended = others_seen = -math.inf
 
@@ -110,15 +110,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def take_turn() -> contextlib.AbstractContextManager[bool]:
-    """Return the lock that threads and forks wait for."""
+    """Return the lock of threads and forks."""
     return _turn
 
 
 def _begin_writing(connection: sqlite3.Connection) -> None:
-    """Begin a transaction that excludes other writers, in fair competition with them."""
-    # SQLite's own waiting is unfair: its pauses grow to a tenth of a second, and who charges again
-    # at once always finds the file free. Here all that wait try again after short random pauses,
-    # and who has met others lets one pause pass between two charges of its own.
+    """Begin a transaction that excludes other writers, with fair turns."""
+    # SQLite's waiting is unfair: its pauses grow to a tenth of a second, and a process that charges
+    # again at once always finds the file free. Here all waiting processes try again after short
+    # random pauses, and a process that has met others pauses between two charges.
     start = time.monotonic()
     if start < _queue.others_seen + _MEMORY_SECONDS:
         time.sleep(max(0.0, _queue.ended + _PAUSE_SECONDS - start))
@@ -144,13 +144,13 @@ def _execute(connection: sqlite3.Connection, *statements: str) -> None:
 
 @contextlib.contextmanager
 def in_turn(where: object, *, writing: bool) -> Iterator[None]:
-    """Let no other thread use a ledger meanwhile, no fork inherit its connection."""
+    """Exclude other threads from a ledger, and forks from its connection."""
     global _busy
     with _turn:
         if writing and _busy:
             raise LedgerLockedError(
-                f"A charge to {where} interrupted another use of it by the same thread, in a "
-                "signal handler for example, and cannot wait for it. Nothing was charged."
+                f"A charge to {where} interrupted another use of it by the same thread, for "
+                "example in a signal handler, and cannot wait for it. Nothing was charged."
             )
         before, _busy = _busy, True
         try:
@@ -162,8 +162,8 @@ def in_turn(where: object, *, writing: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def transaction(path: Path, *, writing: bool, keep: bool = True) -> Iterator[sqlite3.Connection]:
     """Open a ledger's file for one transaction."""
-    # It is committed if the block ends well and it is to be kept, and rolled back otherwise. One
-    # that writes excludes all other writers from its start, so that what it reads stays true until
+    # It is committed if the block succeeds and `keep` is set, else rolled back. A writing
+    # transaction excludes all other writers from its start, so the data it reads stay valid until
     # it commits.
     with in_turn(path, writing=writing):
         # mode=rw: a file that is read-only is opened for reading, and a missing one not made.
@@ -189,8 +189,8 @@ _Kind = type[LedgerError]
 _KNOWN: dict[tuple[int, ...], tuple[_Kind, str]] = {
     (5, 6, 15): (  # busy, locked, protocol
         LedgerLockedError,
-        "The ledger {path} is locked by another process, and stayed so for as long as a charge "
-        "waits. End what holds it, or try again; nothing was charged.",
+        "The ledger {path} is locked by another process, for longer than a charge waits. End that "
+        "process, or try again; nothing was charged.",
     ),
     (3, 8, 14, 23): (  # permission, read-only, not opened, not authorised
         LedgerReadOnlyError,
@@ -199,20 +199,23 @@ _KNOWN: dict[tuple[int, ...], tuple[_Kind, str]] = {
     ),
     (13,): (
         LedgerFullError,
-        "The ledger {path} has no room for another entry ({error}). Free some space on its disk; "
+        "The ledger {path} has no space for another entry ({error}). Free some space on its disk; "
         "nothing was charged and no entry was lost.",
     ),
     (10,): (
         LedgerError,
-        "The ledger {path} could not be read or written ({error}: is the disk full, or a quota "
-        "reached?). The charge was refused and no entry was lost.",
+        "The ledger {path} could not be read or written ({error}). Check whether the disk is full "
+        "or a quota is reached. The charge was refused and no entry was lost.",
     ),
-    (7,): (LedgerError, "There is no memory to use the ledger {path}; nothing was charged."),
+    (7,): (
+        LedgerError,
+        "There is not enough memory to use the ledger {path}; nothing was charged.",
+    ),
 }
 _DAMAGED: tuple[_Kind, str] = (
     LedgerDamagedError,
-    "The ledger {path} is damaged, or no ledger at all ({error}). Every charge is refused. Restore "
-    "the newest copy of it that verifies, and add what was spent since.",
+    "The ledger {path} is damaged, or is not a ledger ({error}). Every charge is refused. Restore "
+    "the newest copy that verifies, and charge the budget spent since.",
 )
 _CANNOT_OPEN, _MOVED = 14, 8 | 4 << 8
 
@@ -228,8 +231,7 @@ def explain_errors(path: Path) -> Iterator[None]:
         raise _missing(path) from error
     except PermissionError as error:
         raise LedgerReadOnlyError(
-            f"The ledger {path} may not be written by this user: {error.strerror}. Nothing was "
-            "charged."
+            f"This user may not write the ledger {path}: {error.strerror}. Nothing was charged."
         ) from error
     except OSError as error:
         raise LedgerError(
@@ -248,10 +250,10 @@ def _explain(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> LedgerErr
 
 def _missing(path: Path) -> LedgerMissingError:
     return LedgerMissingError(
-        f"The ledger {path} is not there. Without it nobody knows what was spent, so every "
-        "charge is refused. Budgets without ledger= keep theirs in a temporary file that goes "
-        "with the process that made them: give ledger='FILE' to a budget that is to outlive its "
-        "process. A machine that has not the file needs a ledger on a server."
+        f"The ledger {path} does not exist. Without it the spent budget is unknown, so every "
+        "charge is refused. A budget without ledger= uses a temporary file that is removed with "
+        "its process: set ledger='FILE' to keep the budget. A machine without access to the file "
+        "needs a ledger on a server."
     )
 
 
@@ -266,10 +268,10 @@ class FilePlace:
     kind: ClassVar[str] = "skdp ledger"
 
     def publish(self, content: str, hash_: str) -> None:
-        """Make it under another name, then give it its own: half a ledger is never seen."""
+        """Create it under another name, then rename it, so it is always complete."""
         folder = self.where.parent
         if not folder.is_dir():
-            raise LedgerError(f"The folder {folder} of the ledger does not exist: make it first.")
+            raise LedgerError(f"The folder {folder} of the ledger does not exist: create it first.")
         with explain_errors(self.where), _draft(self.where) as draft:
             fill_file(draft, content, hash_)
             _give_name(draft, self.where)
@@ -285,15 +287,15 @@ class FilePlace:
         """See `Place`."""
         found = dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
         if not found and self.where.stat().st_size == 0:
-            # Nothing was ever charged to a file that skdp itself left empty, but whoever empties a
-            # ledger leaves the same, and to take it for a fresh one would forget what was spent.
+            # Nothing was ever charged to a file that skdp left empty, but an emptied ledger looks
+            # the same, and treating it as new would forget its charges.
             return (
-                "is an empty file, which no ledger is: another program made it, its creation was "
+                "is an empty file, not a ledger: another program created it, its creation was "
                 "interrupted, or it was emptied. If nothing was ever charged to it, delete it and "
-                "make the budget anew"
+                "create the budget again"
             )
         if not found:
-            return "holds no tables: it is no ledger"
+            return "contains no tables: it is not a ledger"
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
             return f"has format {version}, but this version of skdp reads format {VERSION}"
@@ -310,7 +312,7 @@ class FilePlace:
 
 
 def fill_file(path: Path, content: str, hash_: str) -> None:
-    """Make an empty file a ledger."""
+    """Create a ledger in an empty file."""
     with transaction(path, writing=True) as connection:
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -319,7 +321,7 @@ def fill_file(path: Path, content: str, hash_: str) -> None:
 
 def duplicate(path: Path, target: Path) -> None:
     """Copy a ledger that may be in use, with all charges so far."""
-    taken = LedgerError(f"{target} is there already: give the copy a name of its own.")
+    taken = LedgerError(f"{target} exists already: choose another name for the copy.")
     if target.exists():
         raise taken
     with explain_errors(target), _draft(target) as draft:
@@ -332,7 +334,7 @@ def duplicate(path: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _draft(path: Path) -> Iterator[Path]:
-    """Make an empty file to be filled and named."""
+    """Create an empty file, to be filled and renamed."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
@@ -343,14 +345,14 @@ def _draft(path: Path) -> Iterator[Path]:
 
 
 def _give_name(draft: Path, path: Path) -> bool:
-    """Name a file if the name is free; if not, another process was faster, and its file stays."""
+    """Rename a file if the name is free; else keep the file of the faster process."""
     try:
         os.link(draft, path)
     except FileExistsError:
         return False
     except OSError:
-        # No hard links here. Whoever makes the empty file may replace it; others see no ledger
-        # until it has.
+        # Without hard links, the process that creates the empty file may replace it; until then,
+        # others see no ledger.
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:

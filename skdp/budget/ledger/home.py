@@ -1,8 +1,8 @@
 """Charges by Dask's workers, decided in the process that has the ledger.
 
-A budget that is pickled where a Dask client runs names that process as the home of its ledger. What
-a worker wants of the ledger is sent there through the cluster's scheduler, as an event that only
-the clients of that process hear, and the worker waits for the answer.
+A budget that is pickled next to a Dask client names that process as the home of its ledger. Workers
+send their requests there through the cluster's scheduler, as events that only the clients of that
+process receive, and wait for the answer.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from typing import Any
 
 from skdp.exceptions import LedgerError, LedgerUnreachableError
 
-_AGAIN_SECONDS = 5.0  # after which a request is repeated to which no answer came
-_SILENCE_SECONDS = 60.0  # after which a home that gives no sign of life is given up
+_AGAIN_SECONDS = 5.0  # after which a request without an answer is repeated
+_SILENCE_SECONDS = 60.0  # after which a silent home is given up
 _MOST_ANSWERS = 10_000
 
 _process = uuid.uuid4().hex
 _inherited = False  # whether this is a fork, in which the threads of its parent's clients are gone
 _listening: weakref.WeakSet[Any] = weakref.WeakSet()
-# Requests of this process that wait, and those that it was sent, each with a list of its answer: a
-# request that comes again is not carried out again.
+# Requests of this process that wait, and those that it received, each with a list of its answer. A
+# repeated request is not carried out again.
 _waiting: dict[str, queue.SimpleQueue[bytes | None]] = {}
 _answers: dict[str, list[bytes | None]] = {}
 
 
 def name_home(known: str | None) -> str | None:
-    """Say where the ledger of a budget that is being pickled can be asked, if anywhere."""
+    """Return the home of the ledger of a budget being pickled, if it has one."""
     client = _client(of_worker=False)
     if client is None:
         return known
@@ -45,7 +45,7 @@ def name_home(known: str | None) -> str | None:
 
 
 def at_home(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method of a desk run in the process that has its ledger, when a worker calls it."""
+    """Run a method of a desk in the process that has its ledger, if a worker calls it."""
 
     @functools.wraps(method)
     def call(desk: Any, *arguments: Any, **options: Any) -> Any:
@@ -71,7 +71,7 @@ def _own_name() -> str:
 
 
 def _client(*, of_worker: bool) -> Any:
-    """Return the Dask client of this process, if it is one of a worker or not, as wanted."""
+    """Return the Dask client of this process if it is a worker's, or if it is not."""
     distributed: Any = None if _inherited else sys.modules.get("distributed")
     with contextlib.suppress(ValueError, AttributeError):  # no client, or no distributed
         client = distributed.get_client()
@@ -89,7 +89,7 @@ def _send(client: Any, home: str, message: dict[str, Any]) -> None:
 
 
 def _hear(client: Any, event: tuple[float, dict[str, Any]]) -> None:
-    """Take a request or an answer; a client's loop must not wait for a charge."""
+    """Handle a request or an answer; a client's loop must not wait for a charge."""
     message: dict[str, Any] = event[1]
     key = message["key"]
     if "call" not in message:
@@ -106,7 +106,7 @@ def _hear(client: Any, event: tuple[float, dict[str, Any]]) -> None:
 def _serve(client: Any, message: dict[str, Any], answer: list[bytes | None]) -> None:
     try:
         found = pickle.dumps((True, pickle.loads(message["call"])()))
-    except Exception as error:  # is the caller's to be raised
+    except Exception as error:  # raised by the caller
         found = pickle.dumps((False, LedgerError(f"{type(error).__name__}: {error}")))
         with contextlib.suppress(Exception):
             found = pickle.dumps((False, error))
@@ -117,7 +117,7 @@ def _serve(client: Any, message: dict[str, Any], answer: list[bytes | None]) -> 
 
 
 def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:
-    """Have the home of a ledger carry out a call; return or raise what comes of it."""
+    """Run a call in the home of a ledger; return its result or raise its error."""
     _listen(client)
     message: dict[str, Any] = {"key": uuid.uuid4().hex, "call": pickle.dumps(call)}
     answers = _waiting[message["key"]] = queue.SimpleQueue()
@@ -138,7 +138,7 @@ def _ask(client: Any, desk: Any, call: Callable[[], Any]) -> Any:
     finally:
         del _waiting[message["key"]]
     raise LedgerUnreachableError(
-        f"The process that has the ledger {desk.file.where} did not answer over the Dask cluster: "
-        "has its client ended? Perhaps this is charged; no row was read. A ledger on a server "
-        "needs no such process."
+        f"The process with the ledger {desk.file.where} did not answer over the Dask cluster. "
+        "Check whether its client has ended. The charge may have been recorded; no row was read. A "
+        "ledger on a server needs no such process."
     )

@@ -1,8 +1,7 @@
 """Ledgers on a PostgreSQL server: addresses, connections and errors.
 
-A connection for each transaction costs milliseconds and buys what it buys for files: threads and
-forks never share one, a server that was restarted in between is not noticed, and nothing has to
-be closed later.
+A connection for each transaction costs milliseconds. In return, threads and forks never share one,
+a restart of the server in between does not matter, and nothing has to be closed later.
 """
 
 from __future__ import annotations
@@ -41,38 +40,38 @@ _KNOWN: dict[tuple[str, ...], tuple[_Kind, str]] = {
     ("08", "53300", "57P"): _AWAY,
     ("55P03", "40"): (
         LedgerLockedError,
-        "is locked by another client, and stayed so for as long as a charge waits. End what holds "
-        "it, or try again; nothing was charged.",
+        "is locked by another client, for longer than a charge waits. End that client, or try "
+        "again; nothing was charged.",
     ),
     ("42501", "25006"): (
         LedgerReadOnlyError,
-        "may not be used so by this role ({said}). Nothing was charged.",
+        "does not permit this to the role ({said}). Nothing was charged.",
     ),
     ("42P01", "3F000"): (
         LedgerMissingError,
-        "is not there, or this role may not see it. Without it nobody knows what was spent, so "
+        "does not exist, or this role may not see it. Without it the spent budget is unknown, so "
         "every charge is refused.",
     ),
     ("53100",): (
         LedgerFullError,
-        "has no room for another entry ({said}). Free some space on the server's disk; nothing was "
-        "charged and no entry was lost.",
+        "has no space for another entry ({said}). Free some space on the server's disk; nothing "
+        "was charged and no entry was lost.",
     ),
     ("XX001", "XX002", "23"): (
         LedgerDamagedError,
         "is damaged ({said}). Every charge is refused: restore the newest backup that verifies, "
-        "and add what was spent since.",
+        "and charge the budget spent since.",
     ),
     ("",): (LedgerError, "cannot be used ({said}). Nothing was charged."),
 }
 _HINT = (
-    " A password in an address stays in the process that it was given to: others take theirs from "
+    " A password in an address is known only to the process that received it. Other processes use "
     "PGPASSWORD or ~/.pgpass."
 )
 
 
 class UnconfirmedError(Exception):
-    """No answer came to a COMMIT."""
+    """A COMMIT received no answer."""
 
 
 @contextmanager
@@ -91,7 +90,7 @@ def explain_errors(where: str) -> Iterator[None]:
 
 
 def raise_alone(error: Exception) -> NoReturn:
-    """Raise an error without those before it, of which psycopg's hold the password."""
+    """Raise an error without its context, since psycopg's errors contain the password."""
     try:
         raise error from None
     finally:
@@ -99,7 +98,7 @@ def raise_alone(error: Exception) -> NoReturn:
 
 
 def is_reported(error: BaseException, *codes: str) -> bool:
-    """Tell whether PostgreSQL reports one of some errors."""
+    """Return whether PostgreSQL reports one of some errors."""
     code = getattr(getattr(error, "orig", error), "sqlstate", None)
     return code is not None and code.startswith(codes)
 
@@ -114,31 +113,30 @@ def _explain(error: BaseException, where: str) -> LedgerError:
 
 DEFAULT_SCHEMA = "skdp_ledger"
 
-# What may stand after the question mark. Options that hold secrets, or change what a session
-# means, are not among them.
+# Options allowed in an address: none that hold secrets or change the meaning of a session.
 _OPTIONS = {
     *("schema", "host", "connect_timeout", "target_session_attrs", "passfile", "require_auth"),
     *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "gssencmode"),
 }
 _FORM = "postgresql://USER@HOST:PORT/DATABASE?schema=NAME"
 
-# The last password that stood in an address, by the address without it. Nothing that is shown,
-# pickled or told to other processes reads this; forked ones have it, others need their own.
+# The last password of each address, by the address without it. It is never shown, pickled or sent
+# to other processes; forked ones inherit it.
 passwords: dict[str, str] = {}
 
 
 def is_address(text: str) -> bool:
-    """Tell addresses from names of files; a `Path` of an address is taken for one, too."""
-    # One that is mistyped is no file either, of which errors would quote the name.
+    """Return whether a text is an address, not a file name; also for a `Path` of an address."""
+    # A mistyped address is not a file name either: errors quote names of files.
     return re.match(r"(?i)postgres(ql)?(\+\w+)?:.*@|[a-z][a-z0-9+.-]+:/", text) is not None
 
 
 def read_address(text: str) -> str:
-    """Check an address and return it without its password, which is kept in this process."""
-    # No message quotes the text: where it is malformed, nobody knows which part is the password.
+    """Check an address and return it without its password, which this process remembers."""
+    # No message quotes the text: in a malformed one, any part may be the password.
     sqlalchemy = load_sqlalchemy()
     if re.match(r"(?i)postgres(ql)?(\+psycopg)?://", text) is None:
-        raise ValueError(f"ledger must be the name of a file or of the form {_FORM}, as a text.")
+        raise ValueError(f"ledger must be a file name, or a str of the form {_FORM}.")
     try:
         url = sqlalchemy.make_url(text)
         plain = text.count("@") <= 1 and url.database and "/" not in url.database
@@ -146,8 +144,8 @@ def read_address(text: str) -> str:
         plain = False
     if not plain:
         raise ValueError(
-            f"The address of the ledger must be of the form {_FORM}; special characters in names "
-            "and passwords are written with % (%40 for an at sign)."
+            f"The address of the ledger must have the form {_FORM}. Write special characters in "
+            "names and passwords with % (%40 for an at sign)."
         )
     address = sqlalchemy.URL.create(
         "postgresql",
@@ -164,7 +162,7 @@ def read_address(text: str) -> str:
 
 
 def options_of(address: str) -> dict[str, str]:
-    """Return what stands after the question mark of an address."""
+    """Return the options of an address."""
     return _checked_options(load_sqlalchemy().make_url(address))
 
 
@@ -172,21 +170,21 @@ def _checked_options(url: URL) -> dict[str, str]:
     unknown = sorted(set(url.query) - _OPTIONS)
     if unknown or not all(isinstance(value, str) for value in url.query.values()):
         raise ValueError(
-            "The address of the ledger may have each of these options once: "
-            f"{', '.join(sorted(_OPTIONS))}. Passwords stand before the host, in ~/.pgpass or in "
-            "the environment variable PGPASSWORD."
+            "The address of the ledger accepts each of these options once: "
+            f"{', '.join(sorted(_OPTIONS))}. Put passwords before the host, in ~/.pgpass or in the "
+            "environment variable PGPASSWORD."
         )
     schema = str(url.query.get("schema", DEFAULT_SCHEMA))
     if not re.fullmatch(r"(?!pg_)[a-z_][a-z0-9_]{0,62}", schema):
         raise ValueError(
-            "schema= in the address of the ledger must be of at most 63 small letters, digits and "
-            "underscores, not begin with a digit, and not with pg_."
+            "schema= in the address of the ledger must have at most 63 lower-case letters, digits "
+            "and underscores, and must not begin with a digit or pg_."
         )
     return {name: str(value) for name, value in url.query.items()}
 
 
 def load_sqlalchemy() -> Any:
-    """Return SQLAlchemy, which only ledgers on a server need."""
+    """Return SQLAlchemy, needed only for ledgers on a server."""
     try:
         import psycopg  # noqa: F401
         import sqlalchemy
@@ -197,7 +195,7 @@ def load_sqlalchemy() -> Any:
     return sqlalchemy
 
 
-# A cable that was pulled is noticed within half a minute, on either side of a query.
+# A broken connection is noticed within half a minute, on either side of a query.
 _PATIENCE = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -205,20 +203,20 @@ _PATIENCE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
-# Nothing in a schema that others may write stands in front of what is meant, and no policy hides
-# rows: PostgreSQL reports an error instead.
+# No object in a schema that others may write shadows the ledger's, and no policy hides rows:
+# PostgreSQL reports an error instead.
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL row_security = off; "
 _READING += 'SET LOCAL search_path = "{schema}", pg_temp; '
-# COMMIT returns when the server's disk has the charge, and that of every synchronous standby. A
-# client that has vanished holds no lock for longer than others wait for it.
+# COMMIT returns when the disks of the server and of every synchronous standby have the charge. A
+# vanished client holds the lock no longer than others wait for it.
 _DURABLE = "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '{wait}s'; "
 _DURABLE += "SET LOCAL idle_in_transaction_session_timeout = '{wait}s'; "
-# Conflicts with every other change of a ledger, also by other programs, and with no reader. Those
-# who wait are served in the order in which they came. REPEATABLE READ sees what was committed
-# before its first query, and that comes after this lock is granted.
+# Conflicts with every other change of a ledger, also by other programs, but not with readers.
+# Waiting clients are served in order of arrival. REPEATABLE READ sees the state at its first query,
+# after this lock is granted.
 _LOCK = "LOCK TABLE head IN EXCLUSIVE MODE"
 
-# One question for all that is to be known of a schema: each answer is a journey.
+# One query for everything about a schema, since each query is a round trip.
 _LAYOUT = """
 SELECT to_regnamespace(:schema) IS NOT NULL, current_setting('fsync') = 'on',
 pg_is_in_recovery(), json_agg(found) FROM (
@@ -251,7 +249,7 @@ class ServerPlace:
     kind: ClassVar[str] = "skdp ledger on a server"
 
     def publish(self, content: str, hash_: str) -> None:
-        """Make the schema with all that is in it in one transaction; see `Place`."""
+        """Create the schema and its contents in one transaction; see `Place`."""
         begin = _READING + _DURABLE + 'CREATE SCHEMA "{schema}"'
         with explain_errors(self.where):
             try:
@@ -259,7 +257,7 @@ class ServerPlace:
                     fill(connection, content, hash_)
                     connection.execute(f"COMMENT ON TABLE head IS '{_FORMAT}'")
             except UnconfirmedError:
-                pass  # whoever opens it finds out
+                pass  # found out when it is opened
             except Exception as error:
                 if not is_reported(error, "42P06", "23505"):  # another process was faster
                     raise
@@ -278,24 +276,24 @@ class ServerPlace:
         ).fetchone()
         if not exists:
             raise LedgerMissingError(
-                f"The ledger {self.where} is not there: the database has no schema of that name. "
-                "Without it nobody knows what was spent, so every charge is refused."
+                f"The ledger {self.where} does not exist: the database has no schema of that name. "
+                "Without it the spent budget is unknown, so every charge is refused."
             )
         if lags or not synced:
             reason = (
-                "is a standby, which may not have seen the last charges: ask its primary"
+                "is a standby, which may lack the last charges: use its primary"
                 if lags
                 else "runs with fsync = off: a power failure could undo charges, so all are refused"
             )
             raise LedgerError(f"The server of the ledger {self.where} {reason}.")
         if not found:
             return (
-                "is an empty schema, which no ledger is. skdp makes the schema itself: if nothing "
-                "was ever charged to it, drop it and make the budget anew"
+                "is an empty schema, not a ledger. skdp creates the schema itself: if nothing was "
+                "ever charged to it, drop it and create the budget again"
             )
         said = [row["comment"] for row in found if row["relname"] == "head"]
         if said != [_FORMAT]:
-            return f"says {said} of itself, but this version of skdp reads {_FORMAT!r}"
+            return f"has the format {said}, but this version of skdp reads {_FORMAT!r}"
         if {row["relname"]: row["layout"] for row in found} != _EXPECTED:
             return "has other tables than a ledger, or triggers, rules or unlogged tables"
         return None
@@ -314,7 +312,7 @@ class ServerPlace:
 
     @contextlib.contextmanager
     def _begun(self, begin: str, writing: bool, keep: bool = True) -> Iterator[Connection]:
-        """Begin a transaction; commit it if its block ends well, else leave it to the server."""
+        """Begin a transaction; commit it if its block succeeds, else leave it to the server."""
         begin = begin.format(schema=self._schema, wait=int(BUSY_SECONDS))
         engine = _engine(self.where, passwords.get(self.where))
         with in_turn(self.where, writing=writing), _connected(engine) as connection:
@@ -329,7 +327,7 @@ class ServerPlace:
 
 @contextlib.contextmanager
 def _connected(engine: Any) -> Iterator[Any]:
-    """Connect, and hang up without a word: the server rolls back what was not committed."""
+    """Connect, and close without a rollback: the server rolls back uncommitted changes."""
     connection = engine.connect()
     try:
         yield connection
@@ -352,7 +350,7 @@ class _Session:
 
 @lru_cache(maxsize=32)
 def _engine(where: str, password: str | None) -> Any:
-    """Return what makes connections; it keeps none."""
+    """Return an engine that makes connections without keeping any."""
     sqlalchemy = load_sqlalchemy()
     options = {name: value for name, value in options_of(where).items() if name != "schema"}
     url = sqlalchemy.make_url(where)
@@ -361,8 +359,8 @@ def _engine(where: str, password: str | None) -> Any:
         url,
         poolclass=sqlalchemy.NullPool,
         pool_reset_on_return=None,
-        isolation_level="AUTOCOMMIT",  # transactions are begun and ended here, in so many words
+        isolation_level="AUTOCOMMIT",  # transactions are begun and ended explicitly
         hide_parameters=True,
-        use_native_hstore=False,  # which would cost a query a connection
+        use_native_hstore=False,  # which would need a query per connection
         connect_args={k: v for k, v in _PATIENCE.items() if k not in options},
     )

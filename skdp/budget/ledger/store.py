@@ -1,4 +1,4 @@
-"""A ledger wherever it lies: a chain that only grows, read without trust, damaged or whole."""
+"""A ledger in a file or on a server: an append-only chain that is checked at each read."""
 
 from __future__ import annotations
 
@@ -49,42 +49,42 @@ from skdp.exceptions import (
 
 
 class Place(Protocol):
-    """All in which a file and a server differ; how a ledger is read and charged is said once."""
+    """The operations in which files and servers differ."""
 
     @property
     def where(self) -> Path | str:
-        """What users call it; no password is part of that."""
+        """Name for users, without a password."""
 
     @property
     def kind(self) -> str:
-        """What the first row of a ledger says that is kept there."""
+        """Format in the first row of its ledgers."""
 
     def publish(self, content: str, hash_: str) -> None:
-        """Make a ledger whole, unless another process was faster."""
+        """Create a complete ledger, unless another process was faster."""
 
     def transaction(
         self, *, writing: bool, keep: bool = True
     ) -> AbstractContextManager[Connection]:
-        """Open the ledger for one transaction; one that writes excludes all others that do."""
+        """Open the ledger for one transaction; a writing one excludes other writers."""
 
     def fault(self, connection: Connection) -> str | None:
-        """Say what is wrong with the tables, if anything."""
+        """Return the fault of the tables, if any."""
 
     def broken(self, connection: Connection) -> str | None:
-        """Say what the database finds wrong with its pages, if anything."""
+        """Return the fault that the database finds in its pages, if any."""
 
     def mark(self) -> Row:
-        """Return what tells an entry from all others, also where no answer comes to a commit."""
+        """Return a mark that identifies an entry after a commit without an answer."""
 
 
 def place_of(ledger: str | os.PathLike[str]) -> Place:
-    """Return the place that a user names: a file holds also after the folder was changed."""
+    """Return the place of a ledger; a file name stays valid after a change of the folder."""
     text = os.fspath(ledger)
     if not isinstance(text, str) or text in ("", ":memory:"):
         got = repr(text) if isinstance(text, str) else type(text).__name__
         raise ValueError(
-            "ledger must be the name of a file or a 'postgresql://' address, got "
-            f"{got}; None keeps a temporary file."
+            "ledger must be a file name, a 'postgresql://' address or None for a temporary file, "
+            f"got {got}."
         )
     if is_address(text):
         return ServerPlace(read_address(text))
@@ -92,7 +92,7 @@ def place_of(ledger: str | os.PathLike[str]) -> Place:
 
 
 def known_place(where: Path | str) -> Place:
-    """Return the place that `Place.where` names."""
+    """Return the place named by `Place.where`."""
     text = str(where)
     return ServerPlace(text) if is_address(text) else FilePlace(Path(text))
 
@@ -102,7 +102,7 @@ _OTHER_FORMS = (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionErr
 
 @dataclass(frozen=True)
 class LedgerState(LedgerReceipt):
-    """Where the chain ends."""
+    """End of the chain."""
 
     spent: tuple[Fraction, ...]
 
@@ -123,21 +123,21 @@ class ChainReader:
             )
             self._nothing = (Fraction(0),) * len(self.genesis.get("limits", ()))
         if fault is not None:
-            raise self.damaged(f"has other terms than it was made with: its first row {fault}")
+            raise self.damaged(f"has other terms than at its creation: its first row {fault}")
         if self.genesis.get("format") != place.kind:
             raise LedgerMismatchError(
-                f"The ledger {place.where} was not made there: its first row says "
-                f"{self.genesis.get('format')!r}, and not {place.kind!r}. A ledger that is moved "
-                "between files and servers would be two budgets."
+                f"The ledger {place.where} was not created there: the format in its first row is "
+                f"{self.genesis.get('format')!r}, not {place.kind!r}. A ledger cannot be moved "
+                "between files and servers, since both could be charged."
             )
 
     @cached_property
     def state(self) -> LedgerState:
-        """Where the chain ends, after checking that it does end there."""
+        """End of the chain, after a check."""
         last = self._one("SELECT id, content, hash FROM entries ORDER BY id DESC LIMIT 1")
         index, content, hash_ = last or (0, None, self.identity)
         if self._one("SELECT entries, hash FROM head") != (index, hash_):
-            raise self.damaged("does not end where it says: entries were dropped or inserted")
+            raise self.damaged("does not end at its recorded end: entries were dropped or inserted")
         if last is None:
             return LedgerState(0, self.identity, self._nothing)
         row = self._checked(content, hash_, index)
@@ -145,27 +145,26 @@ class ChainReader:
             return LedgerState(index, hash_, read_amounts(row["spent"]))
 
     def expect(self, identity: str, seen: LedgerState) -> None:
-        """Refuse the ledger of another budget, or one that does not hold what it held before."""
+        """Refuse the ledger of another budget, or one with changed entries."""
         if identity != self.identity:
             raise LedgerMismatchError(
-                f"What is at {self._place.where} was replaced by the ledger of another budget. "
-                "Every charge is refused; bring the right one back, or start with a budget of its "
-                "own."
+                f"The ledger {self._place.where} was replaced by that of another budget. Every "
+                "charge is refused: restore the right ledger, or use another one for a new budget."
             )
         self.check(seen)
 
     def check(self, known: LedgerReceipt) -> None:
-        """See that the chain still holds what it held before."""
+        """Check that the chain still contains the known entries."""
         if self.state.entries < known.entries:
             raise self.damaged(
-                f"has fewer than the {known.entries} entries that it had before: an older copy "
-                "was put in its place, or entries were dropped"
+                f"has fewer than the {known.entries} entries that it had before: it was replaced "
+                "by an older copy, or entries were dropped"
             )
         if not self.holds(known):
-            raise self.damaged(f"was rewritten: entry {known.entries} is another one than before")
+            raise self.damaged(f"was rewritten: entry {known.entries} differs from before")
 
     def holds(self, known: LedgerReceipt) -> bool:
-        """Tell whether an entry is there."""
+        """Return whether the chain contains an entry."""
         if known.entries == self.state.entries:
             return known.head == self.state.head
         found = self._one("SELECT hash FROM entries WHERE id = :id", id=known.entries)
@@ -173,7 +172,7 @@ class ChainReader:
         return head == known.head
 
     def rows(self) -> Iterator[Row]:
-        """Read all entries, checking each."""
+        """Read and check all entries."""
         previous = self.identity
         sums = [RunningSum() for _ in self._nothing]
         query = "SELECT id, content, hash, plan, place FROM entries ORDER BY id"
@@ -182,12 +181,12 @@ class ChainReader:
             try:
                 row, fault = read_link(content, hash_=hash_, index=index, previous=previous)
                 if fault is not None:
-                    raise self.damaged(f"is not what was recorded: entry {index} {fault}")
+                    raise self.damaged(f"has a changed entry: entry {index} {fault}")
                 parts = zip(sums, row["cost"], row["spent"], strict=True)
-                # All units move, also after one that does not add up.
+                # All sums move, also after one that does not add up.
                 adds_up = all([sum_.moves_to(spent, by=cost) for sum_, cost, spent in parts])
                 if not adds_up or (plan, place) != (row["plan"], row["place"]):
-                    raise self.damaged(f"contradicts itself: entry {stored} does not add up")
+                    raise self.damaged(f"is inconsistent: entry {stored} does not add up")
             except _OTHER_FORMS as error:
                 raise self._unreadable(stored) from error
             previous = row["hash"] = hash_
@@ -200,27 +199,27 @@ class ChainReader:
         return self._checked(content, hash_, index)
 
     def places(self, plan: int) -> set[int]:
-        """Return which events of a plan were redeemed."""
+        """Return the positions of a plan's redeemed events."""
         query = "SELECT place FROM entries WHERE plan = :plan"
         return {place for (place,) in self._connection.execute(query, {"plan": plan})}
 
     def broken(self) -> str | None:
-        """Return what the database finds wrong with its pages, if anything."""
+        """Return the fault that the database finds in its pages, if any."""
         return self._place.broken(self._connection)
 
     def damaged(self, what: str) -> LedgerDamagedError:
-        """Return the error that says so."""
+        """Return an error about damage."""
         return LedgerDamagedError(
             f"The ledger {self._place.where} {what}. Every charge is refused: restore the newest "
-            "copy that verifies, and add what was spent since. `skdp ledger export --unverified` "
-            "saves what can still be read."
+            "copy that verifies, and charge the budget spent since. `skdp ledger export "
+            "--unverified` saves the readable entries."
         )
 
     def _checked(self, content: object, hash_: str, index: int) -> Row:
         with self._damage_if_unreadable(index):
             row, fault = read_link(content, hash_=hash_, index=index)
         if fault is not None:
-            raise self.damaged(f"is not what was recorded: entry {index} {fault}")
+            raise self.damaged(f"has a changed entry: entry {index} {fault}")
         return row
 
     def _one(self, query: str, **values: int) -> tuple[Any, ...] | None:
@@ -239,7 +238,7 @@ class ChainReader:
 
 
 def salvage(where: Path | str) -> tuple[Row | None, list[Row]]:
-    """Return what can still be read of a ledger, whatever is wrong with it."""
+    """Return the readable terms and entries of a damaged ledger."""
     place = known_place(where)
     with place.transaction(writing=False) as connection:
         entries = _readable(connection, "SELECT content, hash FROM entries ORDER BY id")
@@ -267,7 +266,7 @@ def _parsed(content: object) -> Row:
     return row if isinstance(row, dict) else {"text": str(content)}
 
 
-_PAUSE_SECONDS = 0.2  # between two attempts to find out
+_PAUSE_SECONDS = 0.2  # between two attempts
 
 
 class Ledger:
@@ -279,17 +278,17 @@ class Ledger:
         self.place = place
         self.identity = identity
         self.genesis = genesis
-        # What was seen of the chain: it must never be shorter, or another, when it is read again.
+        # The part of the chain seen so far: later reads must contain it.
         self.seen = LedgerState(0, identity, (Fraction(0),) * len(genesis["limits"]))
 
     @property
     def where(self) -> Path | str:
-        """The file, or the address without its password."""
+        """File, or address without its password."""
         return self.place.where
 
     @classmethod
     def create(cls, place: Place | None, terms: Row) -> Ledger:
-        """Make a ledger, or open the one that is there already."""
+        """Create a ledger, or open an existing one."""
         genesis = {**terms, "id": uuid.uuid4().hex, "format": (place or FilePlace).kind}
         content, identity = link(genesis, index=0, previous=NO_ROW_BEFORE)
         if place is not None:
@@ -309,21 +308,21 @@ class Ledger:
 
     @classmethod
     def open(cls, place: Place) -> Ledger:
-        """Open a ledger that is there, and verify it."""
+        """Open an existing ledger, and verify it."""
         ledger = cls.read(place)
         ledger.verify()
         return ledger
 
     @classmethod
     def read(cls, place: Place) -> Ledger:
-        """Open a ledger without verifying more of it than its start."""
+        """Open a ledger, and verify only its start."""
         with place.transaction(writing=False) as connection:
             reader = ChainReader(connection, place)
         return cls.reach(place, reader.identity, reader.genesis)
 
     @classmethod
     def reach(cls, place: Place, identity: str, genesis: Row) -> Ledger:
-        """Return a ledger that is known already, without touching it."""
+        """Return a known ledger without opening it."""
         with take_turn():
             ledger = _registry.get((place, identity))
             if ledger is None:
@@ -332,14 +331,14 @@ class Ledger:
 
     @classmethod
     def in_use(cls, identity: str) -> Ledger | None:
-        """Return the one ledger of an identity that something in this process uses."""
+        """Return the ledger with an identity that this process uses, if it is unique."""
         with take_turn():
             found = [ledger for (_, known), ledger in _registry.items() if known == identity]
-        return found[0] if len(found) == 1 else None  # of copies nobody knows which is meant
+        return found[0] if len(found) == 1 else None  # copies would be ambiguous
 
     @contextlib.contextmanager
     def opened(self, *, writing: bool = False, keep: bool = True) -> Iterator[Appender]:
-        """Open the ledger, for a charge excluding all others; what is not kept is rehearsed."""
+        """Open the ledger; `writing` excludes other charges, and ``keep=False`` rolls back."""
         try:
             with self.place.transaction(writing=writing, keep=keep) as connection:
                 chain = Appender(connection, self.place)
@@ -352,8 +351,8 @@ class Ledger:
             self._see(chain.state)
 
     def _confirm(self, end: LedgerState) -> None:
-        """Find out if a charge is recorded to whose commit no answer came; raise unless it is."""
-        # The lock is granted when the transaction in question has ended, one way or the other.
+        """Check whether a charge is recorded after a commit without an answer; raise if not."""
+        # The lock is granted when the transaction in question has ended.
         start = time.monotonic()
         while True:
             try:
@@ -364,8 +363,8 @@ class Ledger:
                 if time.monotonic() > start + BUSY_SECONDS:
                     raise LedgerUnreachableError(
                         f"The connection to the ledger {self.where} was lost while entry "
-                        f"{end.entries} was recorded, and did not come back. Perhaps it is "
-                        "charged; what it is for was not released."
+                        f"{end.entries} was recorded, and did not come back. The charge may have "
+                        "been recorded; no row was read and nothing was released."
                     ) from error
             time.sleep(_PAUSE_SECONDS)
         if not recorded:
@@ -375,7 +374,7 @@ class Ledger:
             )
 
     def state(self) -> LedgerState:
-        """Return where the chain ends now."""
+        """Return the current end of the chain."""
         with self.opened() as chain:
             return chain.state
 
@@ -385,12 +384,12 @@ class Ledger:
             return list(chain.rows())
 
     def row(self, index: int) -> tuple[Row, set[int]]:
-        """Return one entry, and what was redeemed of it if it is a plan."""
+        """Return one entry, and the redeemed positions if it is a plan."""
         with self.opened() as chain:
             return chain.row(index), chain.places(index)
 
     def verify(self, receipt: LedgerReceipt | None = None) -> LedgerReceipt:
-        """Read the whole ledger and check it."""
+        """Read and check the entire ledger."""
         with self.opened() as chain:
             broken = chain.broken()
             if broken is not None:
@@ -427,6 +426,6 @@ class Appender(ChainReader):
         return {**full, "index": index, "hash": hash_}
 
 
-# All budgets of one process that use a ledger share its object: it knows what was seen of the
-# chain, and a temporary file goes when nobody has it any more.
+# All budgets of one process share the object of a ledger. It records the part of the chain seen so
+# far, and its temporary file is removed with its last reference.
 _registry: weakref.WeakValueDictionary[tuple[Place, str], Ledger] = weakref.WeakValueDictionary()

@@ -100,10 +100,10 @@ class SchemaPart:
         found = tuple(plain(value) for value in values)
         for value in found:
             if not isinstance(value, str | bool | int | float) or value != value:
-                raise self._fail(
-                    field,
-                    f"must contain texts and numbers, got {value!r}. Quote dates and the like.",
+                problem = (
+                    f"must contain texts and numbers, got {value!r}. Quote dates and the like."
                 )
+                raise self._fail(field, problem)
         if len(set(found)) != len(found):
             raise self._fail(
                 field, f"contains a value twice: {list(found)!r} (1, 1.0 and True are equal)."
@@ -393,11 +393,8 @@ def positions_in(
     A cell is the listed value that it equals in Python, or else the one with the same text. Cells
     among `codes` are missing.
     """
-    # 1 is 1.0 and True, and no integer is a float beside it; "1" is 1, 1 is "1", "True" is True.
-    # Texts are equal character by character: "1.0", " 1" and "01" are not 1, "a" is not "A", and
-    # bytes are no text.
+    # 1 equals 1.0, True and "1". The texts "1.0", " 1" and "01" are not 1, and bytes are no text.
     listed = {**position, **dict.fromkeys(codes, MISSING)}
-    # What is listed itself comes before what another value looks like as text.
     known = {**{str(value): place for value, place in listed.items()}, **listed}
     found = cells.tolist()
     try:
