@@ -472,7 +472,7 @@ def test_estimators_take_a_loss_as_an_object(cls, loss, n_classes, adjacency):
     assert planned.event == fitted.privacy_spent_.event
     words = " ".join(str(privacy_statement(fitted)).split())
     assert f"the loss is {loss!r}" in words
-    assert ("taken at your word" in words) == isinstance(loss, Huberised)
+    assert ("assumed, not checked" in words) == isinstance(loss, Huberised)
     assert budget.entries()[0]["parameters"]["loss"] == type(loss).__name__
     assert cls().set_params(loss=loss).privacy_plan(400, 4).event is not None
 
