@@ -72,8 +72,7 @@ class Layers:
     def rounding_margin(self, dtype: Any, n_rows: int) -> float:
         """Return a relative bound on the rounding error of one record's part in a sum of `n_rows`.
 
-        All calls except the last have a block of rows or more; see docs/proofs/networks.md, Theorem
-        2.
+        A batch of n rows takes at most ``2 n / block + 1`` calls: docs/proofs/networks.md, (A3).
         """
         unit = float(np.finfo(dtype).eps) / 2.0
         # In double precision blocks may hold other rows than before, and all round anew.
