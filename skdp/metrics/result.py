@@ -146,7 +146,7 @@ class Point(NamedTuple):
     y : Figure
         Vertical coordinate, with an interval that is valid for this point by itself.
     threshold : float
-        Threshold of the score that belongs to the point.
+        Score threshold at the point: rows beyond it have at least this score.
 
     Examples
     --------

@@ -64,8 +64,8 @@ def judge_rows_of_fits(fitted: Any) -> StepVerdict | None:
             counted = f"rows_per_unit={copies} counts the copies as rows of one unit"
         return StepVerdict(
             "leaking",
-            f"bags are drawn with replacement: a row appears {times} in a bag, and each fit treats "
-            "its copies as different records",
+            f"bags are drawn with replacement: a row may appear {times} in a bag, and each fit "
+            "treats its copies as different records",
             f"{_BY_ITSELF}; {counted}",
         )
     if name == "FixedThresholdClassifier":

@@ -104,7 +104,7 @@ def coefficient_intervals(
         Dictionary of columns that prints as a table. "name", "column", "level" and "step" describe
         the change; then follow "value", "std_error", "low", "high" and "is_reference". The
         numbers after "value" are NaN if coefficients are not estimable, because the least
-        eigenvalue of the noisy second moments is at the level of pure noise. `reason` gives the
+        eigenvalue of the noisy second moments is below the level of pure noise. `reason` gives the
         cause and a remedy, and reports if the fit may have cut rows, which biases coefficients.
         Flags of missing and unknown cells that are too rare are left out, and these cells then
         count as ignored.

@@ -20,7 +20,8 @@ from skdp.running import callers_of, warn_once
 from skdp.tables.inputs import was_fitted_on
 
 _SCORES = (
-    "it returns exact scores of private rows, and each of its fits is charged separately",
+    "it returns exact scores or predictions of private rows, and each of its fits is charged "
+    "separately",
     "PrivateEvaluation of skdp.metrics, or a private search",
 )
 

@@ -289,7 +289,7 @@ def _ledger_record(ledger: Any, unit: str, rows_per_unit: int | None) -> dict[st
         "released": ["the released values of the charged fits"],
         "assumptions": list(ledger.total.assumptions),
         "not_covered": list(_NOT_COVERED_BY_A_LEDGER),
-        **_randomness(any(entry["seeded"] for entry in entries), "of at least one charge, "),
+        **_randomness(any(entry["seeded"] for entry in entries), "in at least one charge, "),
         "arithmetic": REAL_NUMBERS,
     }
 

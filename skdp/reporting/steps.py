@@ -263,8 +263,8 @@ def classify_step(step: Any) -> StepVerdict:
         if name in _ENSEMBLES:
             return StepVerdict(
                 "leaking",
-                f"its fits are charged separately and add up, but its other state ("
-                f"{_ENSEMBLES[name]}) comes from the rows without noise",
+                f"its fits are charged separately and add up, but its other state, such as "
+                f"{_ENSEMBLES[name]}, comes from the rows without noise",
                 "one private estimator with the complete epsilon, or the fits inside by themselves",
             )
     if hasattr(step, "fit_resample"):

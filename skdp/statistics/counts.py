@@ -338,12 +338,12 @@ def private_top_k(
     Notes
     -----
     Each of k choices selects one of the remaining categories by `permute_and_flip` (peeling). Its
-    law is that of the largest count with exponential noise. A given shortfall is at most as
-    probable as with the exponential mechanism. (With Gumbel noise, peeling is one-shot: Durfee and
-    Rogers, 2019.) One count changes by 1, under add-remove all in the same direction. Therefore
-    scale ``1 / epsilon`` suffices for an epsilon-DP choice; under replace-one it is twice that. One
-    record changes one of the released counts under add-remove, and two under replace-one. Proof:
-    :ref:`Theorem 5 of statistics <statistics-5>`.
+    law is that of the largest count with exponential noise. Its shortfall exceeds any given size
+    with at most the probability of the exponential mechanism. (With Gumbel noise, peeling is
+    one-shot: Durfee and Rogers, 2019.) One count changes by 1, under add-remove all in the same
+    direction. Therefore scale ``1 / epsilon`` suffices for an epsilon-DP choice; under replace-one
+    it is twice that. One record changes one of the released counts under add-remove, and two under
+    replace-one. Proof: :ref:`Theorem 5 of statistics <statistics-5>`.
 
     References
     ----------

@@ -297,8 +297,8 @@ def private_quantile(
     Returns
     -------
     PrivateStatistic
-        Noisy quantile in ``value``. Its ``interval`` is for a table with at least one value, and
-        for the smallest value x such that a share q of all values is at most x.
+        Noisy quantile in ``value``. The exact quantile is the smallest value x such that a share q
+        of all values is at most x; ``interval`` is for a table with at least one value.
 
     Notes
     -----
