@@ -133,7 +133,7 @@ def test_messages_name_no_private_label(estimator, table):
 def test_sample_weight_is_refused_with_the_reason(estimator, table):
     X, y = table
     weights = {"sample_weight": np.ones(len(y))}
-    refuses(estimator, X, y, "multiplies one record's influence", TypeError, weights)
+    refuses(estimator, X, y, "multiplies the influence of one record", TypeError, weights)
     refuses(estimator, X, y, "takes X, y and groups", TypeError, {"weights": 1})
 
 
