@@ -40,7 +40,7 @@ class DominatingPairs(NamedTuple):
 
 
 class LogMoments(NamedTuple):
-    """``(order - 1)`` times Renyi divergences of a release that may fail."""
+    """Bounds on ``(order - 1)`` times Renyi divergences of a release that may fail."""
 
     of: Callable[[float], float]  # by order, above 1
     log_kept: float = 0.0  # the logarithm of the probability that it does not fail

@@ -46,7 +46,7 @@ def refuse_disproved(event: Event, adjacency: Adjacency, epsilon: float, delta: 
 
 
 def _told(event: Event, adjacency: Adjacency) -> dict[Event, int]:
-    """Return the leaves with lower bounds."""
+    """Return the leaves with lower bounds; other releases cannot lower their cost."""
     found = {}
     for leaf, count in leaf_counts(event).items():
         plan = plan_of({leaf: 1}, adjacency) if is_supported(leaf, adjacency) else None
@@ -75,7 +75,7 @@ def _may_be(event: Event, adjacency: Adjacency, epsilon: float, delta: float) ->
 
 
 def _is_endless(direction: Direction) -> bool:
-    """Return whether losses are unbounded."""
+    """Return whether losses are unbounded, so that no epsilon is enough at delta zero."""
     return direction.mu > 0.0 or any(pair.largest_loss == math.inf for pair, _ in direction.pairs)
 
 

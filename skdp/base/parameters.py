@@ -328,7 +328,7 @@ def check_integer(
 
 def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     """Refuse values other than a pair (low, high) of public bounds; return plain floats."""
-    remedy = "It is a public pair, not from the table, and what lies beyond it is clipped."
+    remedy = "It is a public pair, not from the table, and values beyond it are clipped."
     if not (isinstance(bounds, Sequence | np.ndarray) and np.shape(bounds) == (2,)):
         raise ValueError(f"{name} must be (low, high), got {bounds!r}. {remedy}")
     low, high = (check_real(name, bound, remedy=remedy) for bound in bounds)

@@ -131,7 +131,7 @@ def who_needs_ids(estimator: Any) -> Iterator[tuple[str, str]]:
         elif type(step) is not FrozenEstimator and hasattr(step, "get_params"):
             inside = step.get_params(deep=True).values()
             if any(is_private(part) and not isinstance(part, type) for part in inside):
-                yield name, f"what step {name!r}, {type(step).__name__}, fits inside"
+                yield name, f"the inner steps of step {name!r}, {type(step).__name__}"
 
 
 def take_apart(model: Any, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:

@@ -138,7 +138,8 @@ def fetch_adult(
     FileNotFoundError
         If the files are not at `path`, or are missing and may not be downloaded.
     ValueError
-        If `subset` is unknown, or if a file lacks columns of the table.
+        If `subset` is unknown, or if a file lacks columns of the table or has a cell that is no
+        number in a numeric column.
     ImportError
         Without pandas.
 

@@ -110,7 +110,7 @@ class Loss(ABC):
         return 2.0 * self.zero_out_gap(row_norm, weight_norm_bound)
 
     def smoother_losses(self) -> tuple[Any, ...]:
-        """Return easier losses; their minimisers, in this order, are starting points for it."""
+        """Return easier losses; their minimisers, in order, are starting points for this loss."""
         return ()
 
     # Kernels compute a loss by what its method `scalar_functions` returns: `ScalarFunctions` of
@@ -149,8 +149,8 @@ def kernel_arguments(loss: Loss) -> tuple[Any, tuple[float, ...]]:
         culprit = loss
     if culprit is not None:
         raise TypeError(
-            f"{type(culprit).__name__} has no compiled kernel: a loss names its scalar functions "
-            "by a method `scalar_functions` of its own, and is no subclass of one that does."
+            f"{type(culprit).__name__} has no compiled kernel: its class must define the method "
+            "`scalar_functions`, and must not be a subclass of a loss that defines it."
         )
     functions, *numbers = known.scalar_functions()  # type: ignore[attr-defined]
     # Kernels take the number of scores from here, and the length of weights from the loss.
@@ -302,7 +302,7 @@ def check_loss(loss: Any, kind: Any) -> None:
     functions, _ = kernel_arguments(loss)
     itself = loss.part is loss and loss.unweighted is loss and loss.kernel_loss is loss
     if not (itself and loss.clip == math.inf and loss.heaviest == 1.0):
-        raise TypeError(f"{name} clips or weighs records, or stands for another loss: give that.")
+        raise TypeError(f"{name} clips or weights records, or wraps another loss. Give that loss.")
     margins = loss.target_kind == "signs"
     if margins != issubclass(kind, MarginLoss) or margins != (functions.family == "margin"):
         raise TypeError(
@@ -320,7 +320,7 @@ def check_loss(loss: Any, kind: Any) -> None:
     for fact, wrong in _exceeded(loss, slopes, curvatures):
         if np.any(wrong):
             at = _SCORES[np.argwhere(np.atleast_2d(wrong))[0][-1]]
-            where = f"; at {at:g}, for one, it is not so" if np.ndim(wrong) else ""
+            where = f", for example at {at:g}" if np.ndim(wrong) else ""
             raise ValueError(f"{name} states {fact}, which its functions exceed{where}.")
 
 

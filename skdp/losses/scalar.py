@@ -334,7 +334,7 @@ def _same_everywhere(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(map(_same_everywhere, value))
     if isinstance(value, CodeType):
-        raise TypeError("scalar functions of a loss may not define functions of their own.")
+        raise TypeError("scalar functions of a loss must not define nested functions.")
     return repr(value)
 
 

@@ -50,7 +50,7 @@ class ClippedLoss(Loss):
         base = self.unclipped
         if not (isinstance(base, MarginLoss) and base.convex and base.slope_sign == -1):
             raise ValueError(
-                "Slopes can be cut of a convex loss of the margin that never rises, got "
+                "Only slopes of a convex, non-increasing loss of the margin can be clipped, got "
                 f"{type(base).__name__}."
             )
 
@@ -200,7 +200,7 @@ class OneVsRestLoss(Loss):
     def __post_init__(self) -> None:
         if self.base.n_outputs != 1:
             raise ValueError(
-                f"One loss for each class takes one of a single score, got "
+                f"A one-vs-rest loss needs a base loss with a single score, got "
                 f"{type(self.base).__name__} with {self.base.n_outputs}."
             )
         check_n_classes(self.n_classes)

@@ -116,7 +116,8 @@ def resolve_words(
 ) -> tuple[int, int]:
     """Fill `out` from place `first` on, one word per number and more for one in 80.
 
-    Returns the first number, and the first word of the buffer, that are left.
+    Return the places of the first number and of the first word of the buffer that are left. The
+    buffer may have too few words for that number.
     """
     for i in range(first, out.size):
         layer, signed, distance = split_word(words[i])

@@ -30,7 +30,7 @@ _process, _entropy = 0, b""
 
 
 def _renew_entropy() -> None:
-    """Give this process fresh entropy."""
+    """Give this process entropy that its parent does not have."""
     global _process, _entropy
     _entropy, _process = os.urandom(_KEY_BYTES), os.getpid()
 
@@ -65,7 +65,7 @@ def load_generator(count: int = _FEW) -> Any:
 
 
 def _are_on_disk(module: Any) -> bool:
-    """Return whether loops were compiled before."""
+    """Return whether loops were compiled before, possibly by another version of numba."""
     folder = glob.escape(str(module.resolve_words.stats.cache_path))
     return bool(glob.glob(f"{folder}/_ziggurat.resolve_words-*.nbi"))
 

@@ -52,7 +52,7 @@ def _check_rows(model: LinearModel, problems: Sequence[LinearProblem], grid: flo
     for rows in (problem.rows for problem in problems):
         if rows.n_units != model.n_rows or (grid > 0.0 and rows.n_rows > model.most_rows):
             raise ValueError(
-                f"{model.name} was bound to a table that has not n_rows={model.n_rows}."
+                f"{model.name} was bound to a table that does not have n_rows={model.n_rows}."
             )
 
 
@@ -62,7 +62,7 @@ def _release(
     """Return the value with noise; refuse values that are not finite, which noise cannot hide."""
     if value.size != model.n_weights + beside or not np.isfinite(value).all():
         raise ValueError(
-            f"{model.name}: what gets noise must be n_weights={model.n_weights} finite numbers."
+            f"{model.name}: the value must have n_weights={model.n_weights} finite numbers."
         )
     return mechanism.release(value)
 
@@ -76,7 +76,7 @@ def carry_out(
     **lots: Units,
 ) -> np.ndarray:
     """Return the released weights of a plan; `on_step` receives the number of finished steps."""
-    raise TypeError(f"Nothing says how to carry out a {type(plan).__name__}.")
+    raise TypeError(f"No function is registered that carries out a {type(plan).__name__}.")
 
 
 @carry_out.register(OutputPerturbationPlan)
@@ -233,7 +233,7 @@ def _count_cut(plan: NoisyGradientPlan, piece: np.ndarray | None, within: int | 
     n_rows = plan.lots.n_rows if piece is None else piece.size
     if not isinstance(within, Integral) or not 0 <= within <= n_rows:
         raise ValueError(
-            f"{plan.model.name}: sum_clipped must return how many of its rows it did not cut."
+            f"{plan.model.name}: sum_clipped must return the number of rows that it did not clip."
         )
     return n_rows - int(within)
 

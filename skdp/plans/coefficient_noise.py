@@ -127,7 +127,7 @@ def _quantile(law: str, n_weights: int, level: float) -> float:
 @singledispatch
 def coefficient_noise(plan: Any) -> CoefficientNoise:
     """Return the law of the noise in the coefficients, in the user's units."""
-    return CoefficientNoise("how its noise reaches the scores follows from private rows")
+    return CoefficientNoise("the effect of its noise on the scores depends on private rows")
 
 
 def _in_user_units(model: LinearModel, noise: CoefficientNoise) -> CoefficientNoise:
@@ -158,8 +158,8 @@ def _of_output_perturbation(plan: OutputPerturbationPlan) -> CoefficientNoise:
 def _of_objective_perturbation(plan: ObjectivePerturbationPlan) -> CoefficientNoise:
     if plan.delta == 0.0:
         return CoefficientNoise(
-            "objective perturbation with delta=0: of its secret's law nothing is proved that would "
-            "not be far too wide"
+            "objective perturbation with delta=0: all proved bounds on the effect of its noise are "
+            "far too wide"
         )
     count, penalty = plan.model.n_weights, plan.penalty
     near = plan.tolerance + distance_on_grid(plan.tilt_grid, count)
@@ -181,7 +181,7 @@ def _of_noisy_gradients(plan: NoisyGradientPlan) -> CoefficientNoise:
         return CoefficientNoise(f"noisy gradients, {reason}")
     noise = CoefficientNoise(
         "noisy gradients: an upper bound, reached where rows have no curvature, on the deviation "
-        "from the median over the noise, given the lots",
+        "from the median over the noise, given the batches",
         plan.sigma / plan.rule.divisor * _reach_of_steps(plan),
     )
     return _in_user_units(model, noise)
@@ -196,13 +196,13 @@ def _no_contraction(plan: NoisyGradientPlan, model: LinearModel) -> str:
     if plan.rule.code != 0.0 or plan.rule.momentum > 0.0:
         return "whose momentum, or adaptive step size, may let noise grow where rows have curvature"
     if plan.lots.sampling not in ("full", "uniform") or plan.adaptive:
-        return "whose lots have no public size: steps may be too long for some of them"
+        return "whose batches have no public size: steps may be too long for some of them"
     longest = plan.schedule.rates(0, plan.steps).max() * (model.smoothness + plan.rule.penalty)
     return "whose steps are too long for a bound" if longest > 2.0 else ""
 
 
 def _reach_of_steps(plan: NoisyGradientPlan) -> float:
-    """Return the largest change of the released average caused by unit noise in each step."""
+    """Bound the deviation of the released average for noise of deviation 1 in each step."""
     rates, penalty = plan.schedule.rates(0, plan.steps), plan.rule.penalty
     strong, steep = rates * penalty, rates * (plan.model.smoothness + penalty)
     factors = np.maximum(np.abs(1.0 - strong), np.abs(1.0 - steep))

@@ -139,11 +139,11 @@ def unmet_conditions(
     if choices.step_sizes != "constant":
         unmet.append(
             f"step sizes must be constant, not learning_rate={choices.step_sizes!r}: with falling "
-            "steps early iterates are not forgotten; take learning_rate='constant'"
+            "steps early iterates are not forgotten; use learning_rate='constant'"
         )
     if not isinstance(choices.average, bool):
         unmet.append(
-            f"no iterate but the last may be used, not average={choices.average!r}: take "
+            f"only the last iterate may be used, not average={choices.average!r}: use "
             "average=False, or leave average out"
         )
     if choices.max_grad_norm is not None:
@@ -154,8 +154,8 @@ def unmet_conditions(
         poisson = descent.lots.sampling == "poisson"
         remedy = ", or sampling='uniform', which allows longer ones" if poisson else ""
         unmet.append(
-            f"steps must not drive iterates apart, learning_rate_init="
-            f"{units.learning_rate(step):.6g} is too long: take at most "
+            f"steps must not increase the distance of iterates, learning_rate_init="
+            f"{units.learning_rate(step):.6g} is too long: use at most "
             f"{units.learning_rate(longest) * _SIX_DIGITS_DOWN:.6g}{remedy}"
         )
     return unmet
@@ -164,8 +164,8 @@ def unmet_conditions(
 def _refuse(unmet: list[str]) -> None:
     if unmet:
         raise ValueError(
-            "calibration='hidden-state' pays for the last iterate alone, which is proved under "
-            f"conditions that this estimator breaks: {'; '.join(unmet)}. Nothing was charged; "
+            "calibration='hidden-state' pays for the last iterate only. Its proof has conditions "
+            f"that this estimator does not meet: {'; '.join(unmet)}. Nothing was charged; "
             "calibration='pld' has no such conditions."
         )
 

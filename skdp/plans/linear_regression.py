@@ -180,7 +180,7 @@ class RegressionPlan(OnAllRows):
         return np.append(basis @ average, [centre, scale])
 
     def _summarise(self, counts: Array) -> tuple[float, float, float]:
-        """Return the middle and the deviation of targets, and those of their mean."""
+        """Return middle and deviation of targets, and the mean's distance from it in deviations."""
         kept = self._tell_from_noise(counts)
         edges = np.linspace(-1.0, 1.0, kept.size + 1)
         below = np.concatenate([[0.0], np.cumsum(kept / kept.sum())])

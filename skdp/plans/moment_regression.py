@@ -332,7 +332,7 @@ def words_of_shortfall(solution: Solution, back: Any, names: Any, price: Any) ->
     records = math.ceil(solution.moments.n_rows * times)
     return (
         f"The noise hides whether rows differ along {' and '.join(mostly) or 'the intercept'}: the "
-        f"least second moment is {moment:.2g} times what noise alone reaches. "
+        f"least second moment is {moment:.2g} times the level of the noise. "
         f"{'At least' if lost else 'About'} {epsilon}{records:,} records would do; so would fewer "
         "columns, by variant(features=...)."
     )

@@ -64,8 +64,8 @@ def adaptive_contribution(start: float) -> ContributionBound:
     return ContributionBound(
         1.0,
         math.sqrt(4.0 - 3.0 * SHARE) * ROUND_UP,
-        "in units of the clipping norm, a record adds its gradient, clipped, and a mark if it was "
-        f"cut: together a vector of norm at most 1. The clipping norm starts at {start:.6g} "
+        "in units of the clipping norm, a record adds its clipped gradient, and a mark if it was "
+        f"clipped: together a vector of norm at most 1. The clipping norm starts at {start:.6g} "
         "(scaled units) and follows noisy counts of these marks",
     )
 
@@ -245,13 +245,13 @@ class NoisyGradientPlan(FitPlan):
             return
         if self.model.heaviest != 1.0 or self.model.rows_per_unit != 1:
             raise ValueError(
-                "Adaptive clipping is proved for one row of weight 1 of each record: give a fixed "
+                "Adaptive clipping is proved for one row of weight 1 per record: give a fixed "
                 "max_grad_norm, or no class_weight and unit_weighting='random-row'."
             )
         if "counts cut gradients" not in self.model.facts or self.model.n_parts != 1:
             raise ValueError(
-                "Adaptive clipping needs a model of one problem that counts the gradients it cuts, "
-                f"as networks do; {self.model.name} is none. Give a fixed max_grad_norm."
+                "Adaptive clipping needs a model of one problem that counts clipped gradients, "
+                f"such as a network, got {self.model.name}. Give a fixed max_grad_norm."
             )
         if self.lots.n_rows > MOST_ROWS:
             raise ValueError(f"Adaptive clipping is proved for {MOST_ROWS:.0e} rows at most.")

@@ -153,7 +153,7 @@ class ObjectivePerturbationPlan(MinimiserPlan):
 
 
 def check_penalty(model: LinearModel, penalty: float) -> None:
-    """Refuse a penalty with which no noise is sufficient."""
+    """Refuse a penalty that is too small to be useful."""
     if not penalty >= _SMALLEST_PENALTY:
         raise ValueError(
             f"alpha={_alpha(model, penalty):.6g} is too small: objective perturbation needs "

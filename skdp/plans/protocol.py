@@ -129,7 +129,7 @@ def leave_room(
     if found is None:
         raise ValueError(
             f"No noise was found for epsilon={target:g} together with the table of calibrate= "
-            "or the count of prevalence='private'. Leave these out, or raise epsilon."
+            "or the count of prevalence='private'. Leave these out."
         )
     return found
 

@@ -101,8 +101,8 @@ def refuse_wide(n_features: int) -> None:
     """Refuse rows whose moments do not fit into memory, before they are charged."""
     if n_features > MOST_COLUMNS:
         raise ValueError(
-            f"Second moments of {n_features} columns are too large a matrix: they are for "
-            f"{MOST_COLUMNS} columns at most."
+            f"The matrix of second moments of {n_features} columns is too large. At most "
+            f"{MOST_COLUMNS} columns are supported."
         )
 
 

@@ -101,13 +101,13 @@ class VotePlan(OnAllRows):
         kind = "Laplace noise of scale" if self.aggregation == "laplace" else "Gaussian noise of"
         text = (
             f"{self.n_teachers} teachers on disjoint parts vote on {self.n_queries} public rows; "
-            f"{kind} {self.noise:.6g} on every count, of which a record moves two by 1"
+            f"{kind} {self.noise:.6g} on every count; a record changes two counts by 1"
         )
         if self.threshold is None:
             return text
         return (
-            f"{text}; answered are at most {self.threshold.max_answers} queries, whose largest "
-            f"count with noise of {self.threshold.ratio * self.noise:.6g} exceeds "
+            f"{text}; at most {self.threshold.max_answers} queries are answered, those whose "
+            f"largest count with noise of {self.threshold.ratio * self.noise:.6g} exceeds "
             f"{self.threshold.votes:g}"
         )
 

@@ -266,7 +266,7 @@ def row_scores(
 
 @njit(cache=True, nogil=True, fastmath=FAST, **INNER)
 def clip_factor(slopes: np.ndarray, norm: float, clip: float) -> float:
-    """Return the factor that shrinks the outer product of ``slopes`` and a row to norm ``clip``."""
+    """Return the factor that clips the outer product of ``slopes`` and a row to norm ``clip``."""
     square = 0.0
     for k in range(slopes.size):
         square += slopes[k] * slopes[k]

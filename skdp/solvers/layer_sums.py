@@ -93,7 +93,7 @@ def _split(flat: NDArray[Any], shapes: list[tuple[int, int]]) -> list[NDArray[An
 
 
 def _gamma(terms: float, unit: float) -> float:
-    """Return the bound on the relative error of a sum of `count` products in any order."""
+    """Return the bound on the relative error of a sum of `terms` products in any order."""
     return terms * unit / (1.0 - terms * unit)
 
 

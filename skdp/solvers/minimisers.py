@@ -27,8 +27,8 @@ _POOR = 0.5
 # Steps beyond those of the caller, after which gradients alone are used: their number is proved.
 _MORE_STEPS = 1000
 NOT_FOUND = (
-    "the minimiser was not found within the steps that its theorem allows, as may happen if rows "
-    "change while they are in use. Nothing is released, and what was charged stays."
+    "the minimiser was not found within the steps that its theorem allows. This may happen if rows "
+    "change during the fit. Nothing is released, and the charge stays."
 )
 
 
@@ -250,7 +250,7 @@ def minimise(
     smallest = objective.smallest_tolerance()
     if not tolerance >= smallest:
         raise ValueError(
-            f"tolerance={tolerance} is below {smallest:.3g}, which float64 can promise here; "
+            f"tolerance={tolerance} is below {smallest:.3g}, the least that float64 can guarantee; "
             "raise the tolerance or the penalty."
         )
     target = _SAFETY * tolerance

@@ -177,7 +177,7 @@ def run_steps(
         raise ValueError("learning_rates, averaging_weights and offsets - 1 must be equally long.")
     if noise.shape != (steps, n_weights) or n_weights != rows.n_weights(loss.n_outputs):
         raise ValueError(
-            f"noise must have shape ({steps}, {rows.n_weights(loss.n_outputs)}), one row a step, "
+            f"noise must have shape ({steps}, {rows.n_weights(loss.n_outputs)}), one row per step, "
             f"got {noise.shape}."
         )
     if (np.diff(offsets) < 0).any() or offsets[0] < 0 or offsets[-1] > indices.size:

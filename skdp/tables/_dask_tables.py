@@ -145,7 +145,7 @@ def _run(function: Callable[[Any], Any], part: Any) -> tuple[Any, BaseException 
 
 
 def know(digester: Digester, part: Any) -> tuple[bytes | None, int]:
-    """Return the digest of a part, of any type (None without rows), and its length."""
+    """Return the digest of a part and its length; None without rows, when its type may vary."""
     return digester.digest(part) if len(part) else None, len(part)
 
 

@@ -20,7 +20,7 @@ class KeptRows:
     """Encoded rows of a second pass, in an unnamed file that later passes read.
 
     The file is in the folder of the table's files, with the same protection, or in `SKDP_SCRATCH`.
-    It disappears with the rows or the process. Copies have files of their own.
+    It disappears with the rows or the process. Copies use separate files.
     """
 
     def __init__(

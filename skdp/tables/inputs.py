@@ -443,8 +443,7 @@ def warn_of_unbounded_rows(
     warnings.warn(
         f"{type(estimator).__name__} was given no data_norm and takes 1.0, while {found}. "
         "Longer rows are all shortened to 1.0, and may then look alike. Give data_norm"
-        f"{remedy}, or bound the rows with TableSchema(...).pipeline, BoundedScaler or "
-        "RowNormClipper.",
+        f"{remedy}, or bound rows with TableSchema(...).pipeline, BoundedScaler or RowNormClipper.",
         PrivacyWarning,
         stacklevel=stacklevel + 1,
     )

@@ -484,7 +484,7 @@ def test_no_row_counts_twice_and_no_file_is_left_out(table, stored, tmp_path):
 def test_ids_reach_all_that_learns_from_rows_or_the_table_is_refused(table, stored):
     found, budget = stored(400), BudgetAccountant(9.0, 0.1)
     private = OperaSVC(**PUBLIC, accountant=budget)
-    with pytest.raises(ValueError, match="ids do not reach what step 'gridsearchcv'"):
+    with pytest.raises(ValueError, match="ids do not reach the inner steps of step 'gridsearchcv'"):
         SCHEMA.pipeline(GridSearchCV(private, {"alpha": [0.1, 1.0]})).fit(found)
     with pytest.raises(ValueError, match="and also ids for all steps"):
         SCHEMA.pipeline(private).fit(found, operasvc__groups=np.arange(N))

@@ -117,7 +117,7 @@ def test_the_default_fit_still_pays_for_every_iterate():
     ("settings", "message"),
     [
         ({"learning_rate": "convex"}, "learning_rate='convex'"),
-        ({"learning_rate": "strongly-convex"}, "take learning_rate='constant'"),
+        ({"learning_rate": "strongly-convex"}, "use learning_rate='constant'"),
         ({"average": 0.25}, "average=0.25"),
         ({"learning_rate_init": 50.0}, "learning_rate_init=50 is too long"),
         ({"learning_rate_init": 4.0, "batch_size": 5}, "sampling='uniform'"),

@@ -133,8 +133,8 @@ def test_messages_name_no_private_label(estimator, table):
 def test_sample_weight_is_refused_with_the_reason(estimator, table):
     X, y = table
     weights = {"sample_weight": np.ones(len(y))}
-    refuses(estimator, X, y, "multiplies one record's influence", TypeError, weights)
-    refuses(estimator, X, y, "takes X, y and groups", TypeError, {"weights": 1})
+    refuses(estimator, X, y, "multiplies the influence of one record", TypeError, weights)
+    refuses(estimator, X, y, "accepts X, y and groups", TypeError, {"weights": 1})
 
 
 def test_a_refused_fit_leaves_the_last_one_as_it_was(estimator, table):

@@ -178,11 +178,11 @@ def test_rows_that_do_not_fit_the_plan_are_refused():
         heavy = model.bind(X, y, np.full(400, OMEGA * 1.01))
         with pytest.raises(ValueError, match="weighs more than the public heaviest=8"):
             carry_out(plan, heavy, stream)
-    with pytest.raises(ValueError, match="has not n_rows=400"):
+    with pytest.raises(ValueError, match="does not have n_rows=400"):
         carry_out(output_plan(model, 1.0), model.bind(X, y, None, 300), stream)
     # Sums of more rows than units round more than the bound on the grid allows for.
     units = replace(model, n_rows=200)
     problems = units.bind(X, y, np.full(400, 0.5), 200)
     carry_out(output_plan(units, 1.0), problems, stream)
-    with pytest.raises(ValueError, match="has not n_rows=200"):
+    with pytest.raises(ValueError, match="does not have n_rows=200"):
         carry_out(output_plan(units, 1.0, numerics="discrete"), problems, stream)

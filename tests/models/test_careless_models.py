@@ -237,7 +237,7 @@ def test_losses_have_as_many_scores_as_their_functions(monkeypatch):
 
 def test_one_loss_for_each_class_is_one_of_a_single_score():
     for base in (SoftmaxLoss(3), OneVsRestLoss(LogisticLoss(), 3)):
-        with pytest.raises(ValueError, match="takes one of a single score"):
+        with pytest.raises(ValueError, match="a base loss with a single score"):
             OneVsRestLoss(base, 3)
     for make in (SoftmaxLoss, lambda n: OneVsRestLoss(SmoothedHingeLoss(), n)):
         for number in (1, 0, -3, 2.5, 3.0, math.nan):

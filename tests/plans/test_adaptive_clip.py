@@ -241,7 +241,10 @@ def test_counts_are_numbers_of_rows(count):
         return count
 
     careless = SimpleNamespace(rows=None, sum_clipped=sum_clipped, run_steps=None)
-    with record_releases() as trace, pytest.raises(ValueError, match="how many of its rows"):
+    with (
+        record_releases() as trace,
+        pytest.raises(ValueError, match="the number of rows that it did not"),
+    ):
         carry_out_noisy_gradient(plan, [careless], RandomStream.from_seed(0))
     assert trace.releases == []
 
@@ -255,14 +258,14 @@ def test_counts_are_numbers_of_rows(count):
     ],
 )
 def test_models_that_do_not_count_are_refused_at_once(model):
-    with pytest.raises(ValueError, match=r"counts the gradients.*Give a fixed max_grad_norm"):
+    with pytest.raises(ValueError, match=r"counts clipped gradients.*Give a fixed max_grad_norm"):
         adaptive_plan(model)
 
 
 def test_a_plan_states_the_bound_of_its_norm():
     plan = adaptive_plan()
     fixed = adaptive_plan(adaptive=False)
-    assert "a mark if it was cut" in plan.bound.reason and "0.5" in plan.bound.reason
+    assert "a mark if it was clipped" in plan.bound.reason and "0.5" in plan.bound.reason
     for wrong in ({"bound": fixed.bound}, {"clip": 0.4}):
         with pytest.raises(ValueError, match="bound is not that of"):
             replace(plan, **wrong)

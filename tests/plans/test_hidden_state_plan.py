@@ -167,13 +167,13 @@ def test_without_a_penalty_a_ball_is_chosen():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"step_sizes": "convex"}, r"learning_rate='convex'.*take learning_rate='constant'"),
+        ({"step_sizes": "convex"}, r"learning_rate='convex'.*use learning_rate='constant'"),
         ({"step_sizes": "strongly-convex", "penalty": 0.1}, "learning_rate='strongly-convex'"),
         ({"average": 0.3}, r"average=0.3.*average=False"),
         ({"average": "ema"}, r"average='ema'.*average=False"),
         ({"max_grad_norm": 0.5}, "leave max_grad_norm out"),
-        ({"initial_step": 20.0}, r"learning_rate_init=20 is too long: take at most 5\.8\d+"),
-        ({"initial_step": 5.0, "batch_size": 30}, r"too long: take at most .*sampling='uniform'"),
+        ({"initial_step": 20.0}, r"learning_rate_init=20 is too long: use at most 5\.8\d+"),
+        ({"initial_step": 5.0, "batch_size": 30}, r"too long: use at most .*sampling='uniform'"),
     ],
 )
 def test_failed_conditions_are_named(choices, message):
@@ -192,10 +192,10 @@ def test_a_loss_that_is_not_smooth_is_refused(monkeypatch):
 )
 def test_the_step_a_message_offers_is_accepted(sizes):
     units = ScaledUnits(7.0)
-    with pytest.raises(ValueError, match="take at most") as caught:
+    with pytest.raises(ValueError, match="use at most") as caught:
         hidden_plan(make_model(units=units), initial_step=1e3, penalty=0.01, **sizes)
     offered = float(
-        str(caught.value).split("take at most ")[1].split(",")[0].split(";")[0].split(". ")[0]
+        str(caught.value).split("use at most ")[1].split(",")[0].split(";")[0].split(". ")[0]
     )
     plan = hidden_plan(
         make_model(units=units),

@@ -295,7 +295,7 @@ def test_a_matrix_that_fits_no_memory_costs_nothing(cls):
     with BudgetAccountant(1.0, 0.5) as budget:
         model = cls(delta=0.01, data_norm=1.0)
         model.set_params(**({} if cls is DPPCA else {"target_bounds": (0.0, 4.0)}))
-        with pytest.raises(ValueError, match="262144 columns are too large"):
+        with pytest.raises(ValueError, match="262144 columns is too large"):
             model.fit(wide, np.zeros(30))
         assert budget.entries() == []
 

@@ -475,7 +475,8 @@ def test_lengths_of_coefficients_as_the_guide_says():
     assert found == [1.5, 5.5, 2.7, 0.8]
     page = (Path(__file__).parents[2] / "docs" / "encodings.md").read_text()
     said = " ".join(page.split())
-    assert "1.5 with waves and 5.5 with centred categories" in said and "needs 2.7 and 0.8" in said
+    assert "| effect | waves | centred categories |" in said
+    assert "| season of the form `cos(2 pi u)` | 1.5 | 5.5 | | one month only | 2.7 | 0.8 |" in said
 
 
 def test_offsets_of_old_clocks_have_seconds():

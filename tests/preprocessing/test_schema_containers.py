@@ -18,6 +18,7 @@ from skdp.preprocessing import (
     SchemaEncoder,
     TableSchema,
 )
+from skdp.tables.inputs import public_message
 
 SCHEMA = TableSchema(
     [NumericColumn("age", 0, 100), BooleanColumn("smoker")],
@@ -107,7 +108,7 @@ def test_a_schema_shows_itself_briefly_and_escaped():
     assert repr(TableSchema([])) and TableSchema([])._repr_html_()
 
 
-# What is no table for a schema whose columns are chosen by position; cells are never quoted.
+# Containers that a schema refuses although its columns are chosen by position; no cell is quoted.
 MISPLACED = {
     "ragged rows": [ROWS[0][:2], ROWS[1], ROWS[2][:2]],
     "a mapping among rows": [ROWS[0][:2], {"age": CELL, "smoker": 0}],
@@ -129,6 +130,14 @@ def test_columns_by_place_are_taken_as_they_are_or_refused(name):
         with pytest.raises((TypeError, ValueError), match=said) as refusal:
             call(MISPLACED[name])
         assert str(CELL) not in str(refusal.value)
+        # Private searches repeat these messages, which name no cell, and withhold unknown ones.
+        assert public_message(str(refusal.value)) == str(refusal.value).removesuffix(".")
+
+
+def test_a_refusal_by_name_is_repeated_in_full():
+    with pytest.raises(ValueError, match="chosen by name") as refusal:
+        SCHEMA.preprocessor().fit(np.array([row[:2] for row in ROWS]))
+    assert public_message(str(refusal.value)) == str(refusal.value).removesuffix(".")
 
 
 def test_a_cell_that_is_a_list_is_missing_and_no_error():

@@ -357,7 +357,7 @@ def test_statistics_name_what_a_column_of_dates_is():
         "is a DateColumn, which Table 1": lambda: private_table_one(
             WARD, SCHEMA, columns=["admitted"], epsilon=1.0
         ),
-        "is a DateColumn of the schema": lambda: private_mean(
+        "the schema has a DateColumn": lambda: private_mean(
             WARD["admitted"], schema=SCHEMA, epsilon=1.0
         ),
         "has type datetime64.*as a DateColumn": lambda: private_mean(

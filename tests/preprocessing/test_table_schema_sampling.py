@@ -48,7 +48,7 @@ def test_stated_marginals():
     ("marginals", "message"),
     [
         ({"agee": [20, 80]}, "Did you mean 'age'"),
-        ({"age": [80, 20]}, "in increasing order"),
+        ({"age": [80, 20]}, "in non-decreasing order"),
         ({"age": [10, 80]}, "within the bounds"),
         ({"age": "old"}, "'age'.*does not fit"),
         ({"ward": [0.5, 0.5]}, "'ward'.*does not fit"),

@@ -71,7 +71,7 @@ def calibrate_noise_multiplier(
         divided by data set size.
     steps : int
         Number of steps, fixed in advance, at least 1.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
         Adjacency relation between neighbouring data sets.
     accountant : str or Accountant class, default="pld"
         Accountant whose bound must meet the target: ``"pld"``, ``"rdp"``, ``"gdp"``, ``"generic"``,

@@ -30,7 +30,10 @@ _EVALUATIONS = 200  # in total, roughly
 
 @dataclass(frozen=True)
 class Axis:
-    """Range of a positive parameter whose cost rises to ``dearest``."""
+    """Range of a positive parameter, with both ends, whose cost rises to ``dearest``.
+
+    ``dearest`` may be the smaller number.
+    """
 
     cheapest: float
     dearest: float
@@ -133,7 +136,10 @@ class _Search:
 def dearest_affordable(
     cost: Callable[[float], float], target: float, axis: Axis, start: float
 ) -> float | None:
-    """Return the parameter with the largest cost within ``target > 0``, or None."""
+    """Return the parameter with the largest cost within ``target > 0``, or None.
+
+    Its cost was evaluated, and is as close to the target as documented in `calibrate_event`.
+    """
     # If costs do not rise along the axis, some affordable parameter is returned.
     search = _Search(cost, target, axis)
     search.bracket(axis.coordinate(start))
@@ -246,7 +252,7 @@ class Target:
         return short if self.affords(make_event(short)) else value
 
     def name_nearest(self, event: Event) -> str:
-        """Name the nearest targets that the cheapest plan meets."""
+        """Name the nearest targets that the cheapest plan meets, with numbers rounded up."""
         accountant = self.account(event)
         found = []
         epsilon = accountant.epsilon(self.delta).upper

@@ -152,7 +152,7 @@ def narrow_bracket(
 ) -> tuple[float, float]:
     """Return close points where a function turns from positive to at most zero.
 
-    Signs at ``low`` and ``high`` are assumed; other ends were evaluated.
+    Signs at ``low`` and ``high`` are assumed; other ends were evaluated. It must never be NaN.
     """
     from scipy.optimize import brentq
 

@@ -5,10 +5,12 @@ A Gaussian mechanism with a sensitivity of ``mu`` standard deviations of its noi
 
     delta(epsilon; mu) = Phi(a) - e^epsilon Phi(b),   a = mu/2 - epsilon/mu,   b = a - mu.
 
-The difference is computed as ``phi(a) (R(-a) - R(-b))`` with the Mills ratio ``R(x) = Phi(-x) /
-phi(x)``. If the two ratios agree to 1 %, the positive function ``e^(-x u - u^2/2) (1 - e^(-mu u))``
-is integrated over u, without cancellation. Results are rounded to the safe side: `delta` and
-`epsilon` up, `mu` down.
+Both terms are nearly equal for small ``mu``, and both underflow far in the tail. As ``e^epsilon
+phi(b) = phi(a)``, the difference is ``phi(a) (R(-a) - R(-b))``. Here ``R(x) = Phi(-x) / phi(x) =
+integral over u > 0 of e^(-x u - u^2/2)`` is the Mills ratio, a scaled complementary error function.
+If the two ratios agree to 1 %, their difference is integrated as the positive function
+``e^(-x u - u^2/2) (1 - e^(-mu u))``, without cancellation. Results are rounded to the safe side:
+`delta` and `epsilon` up, `mu` down.
 """
 
 import math

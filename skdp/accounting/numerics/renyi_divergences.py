@@ -308,7 +308,7 @@ def sum_up(*terms: float) -> float:
 
 
 def nearby_order(order_minus_one: float) -> float:
-    """Return a nearby order with quick moments."""
+    """Return a nearby order with quick moments: an integer, if it is large."""
     order = 1.0 + order_minus_one
     # Binomial sums at integer orders are dense enough beyond.
     return order if order <= 64.0 else float(round(order))
@@ -320,7 +320,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 
 def rho_of(loss: Fraction, rho: Callable[[float], Fraction]) -> Fraction:
-    """Round up a rho; small ones are half the squared loss."""
+    """Round up a rho that is at most half the squared loss, and close to it for small ones."""
     number = float_up(loss)
     return round_up(loss**2 / 2 if number <= _SMALL else rho(number) * _ROUND_UP)
 

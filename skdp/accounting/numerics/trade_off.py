@@ -6,8 +6,8 @@ A test between two neighbours with false-alarm rate ``alpha`` misses with probab
         max(0, 1 - delta(epsilon) - e^epsilon alpha, e^-epsilon (1 - delta(epsilon) - alpha))
 
 (Dong, Roth and Su, 2022, Proposition 6). Upper bounds on delta at a few epsilons bound ``f`` from
-below. Upper bounds on ``f`` need lines below the graph of delta, a convex function of
-``e^epsilon``.
+below. Upper bounds on ``f`` also need the epsilons in between. Delta is a convex function of
+``e^epsilon``, so lines through neighbouring points of its graph, extended, are below it.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class Bounds(NamedTuple):
 def extremes(pairs: Pairs) -> tuple[float, float, float]:
     """Return infinite probability, largest finite loss and variation.
 
-    The variation bounds delta at every epsilon.
+    The variation bounds delta at every epsilon: results agree unless those of some release differ.
     """
     infinite = math.fsum(count * math.log1p(-pair.failure) for pair, count in pairs)
     equal = math.fsum(count * log_rest(pair.variation) for pair, count in pairs)

@@ -67,7 +67,7 @@ class TiltedLoss:
         return self.log_moment + top + math.log(total)
 
     def delta(self, epsilon: float) -> float:
-        """Return an upper bound on the divergence."""
+        """Return an upper bound on the divergence, if the weights are upper bounds."""
         peak = largest_contribution(self.tilt)
         # The second is Chernoff's bound, which needs no more than the moment.
         total = min(self._excess(epsilon) + self.missing * peak, (1.0 + self.missing) * peak)
@@ -75,7 +75,7 @@ class TiltedLoss:
         return min(1.0, self.infinite + max(value, sys.float_info.min))
 
     def delta_from_below(self, epsilon: float) -> float:
-        """Return a lower bound on the divergence."""
+        """Return a lower bound on the divergence, if the weights are lower bounds."""
         # No product below the smallest normal float has its digits.
         total = self._excess(epsilon) - self.missing * largest_contribution(self.tilt) - _TINY
         value = self._value(total, epsilon, -1.0)
@@ -285,8 +285,8 @@ def _extreme_indices(parts: Parts) -> tuple[int, int]:
 def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tuple[Array, float]:
     """Add the rounding error to the weights or, for the largest losses, to the infinite one.
 
-    There a floor of errors would look like a heavy tail. Weights below the error are dropped and
-    also count as infinite, as long as ``allowance`` lasts.
+    There a floor of errors would look like a heavy tail to the next convolution. Weights below the
+    error are dropped and also count as infinite, as long as ``allowance`` lasts.
     """
     lost = np.cumsum((3.0 * error * scale)[::-1])[::-1]
     top = lost <= allowance
@@ -299,12 +299,14 @@ def _raise(weights: Array, error: float, scale: Array, allowance: float) -> tupl
 def convolve(parts: Parts, first: int, size: int) -> tuple[Array, float]:
     """Return the convolved weights on the window, and their rounding error.
 
-    The heaviest weight of each part is put at index 0, and only the rest, of total weight ``r``,
-    has a rounding error: at most ``eta r`` per value of its transform. The product's error is
-    bounded by moduli with and without these errors; the inverse adds ``eta`` times their sum. The
-    heaviest atom of the result is also split off. Errors therefore scale with the releases that
-    reveal something.
+    The heaviest weight of each part is put at index 0, and only the rest has a rounding error. The
+    heaviest atom of the result is split off in the same way. Where most releases reveal nothing,
+    errors therefore scale with the few that reveal something.
     """
+    # At index 0 the heaviest weight a has the constant transform a. A value of the transform of the
+    # rest, of total weight r, is a sum with about log2(size) rounded operations on every path: its
+    # error is at most eta r. The error of the product is at most the difference of the products of
+    # the moduli with and without these errors. The inverse adds eta times the sum of the moduli.
     eta = UNIT_ROUNDOFF * (10.0 * math.log2(size) + 24.0)
     log_atom, shift = 0.0, 0
     log_modulus = np.zeros(size // 2 + 1)

@@ -225,13 +225,13 @@ def _removed(inner: Atoms, rate: float) -> Atoms:
 
 
 def _added(inner: Atoms, rate: float) -> Atoms:
-    """Return P against the mixture of P and Q (Theorem 1)."""
+    """Return P against the mixture of P and Q, where Q has the record (Theorem 1)."""
     losses = -log_mixture(rate, -np.append(inner.losses, math.inf))
     return _listed(losses, np.append(inner.masses, inner.infinite), 0.0)
 
 
 def _replaced(inner: Atoms, rate: float) -> Atoms:
-    """Return mixtures of Q with opposite ratios (Theorem 3)."""
+    """Return mixtures of Q with two laws of opposite ratios to Q (Theorem 3)."""
     falling, masses = inner.losses[::-1], inner.masses[::-1]
     # Ratios e^high fall and e^-low rise from left to right; steps end somewhat too far right.
     ends = np.cumsum(masses * np.exp(-falling)) * (1.0 + _RAISED)

@@ -1,7 +1,7 @@
 """Parts of a schema: checked, immutable public descriptions, and how their cells are read.
 
 Each cell is read by itself. No column is converted to a type that its cells decide together, and no
-cell can cause an error by itself. Messages name columns and never quote a cell.
+cell can cause an error except under "refuse". Messages name columns and never quote a cell.
 """
 
 from __future__ import annotations

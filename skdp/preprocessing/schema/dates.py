@@ -344,8 +344,8 @@ class DaysBetweenColumn(NumericColumn):
         Names of the two columns in the table. They need no description in the schema, but may have
         one, as columns of dates or as ignored columns.
     timezone : str, default=""
-        Time zone that defines when a day begins; see `DateColumn`. A schema uses that of the two
-        columns of dates if it describes them. A day on which clocks change is one day.
+        Time zone that defines when a day begins; see `DateColumn`. If empty, a schema uses that of
+        the two columns of dates if it describes them. A day on which clocks change is one day.
 
     Examples
     --------

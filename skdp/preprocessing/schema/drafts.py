@@ -184,6 +184,6 @@ def _draw_between(bounds: Any, marginal: Any, n: int, rng: Any) -> np.ndarray:
     edges = np.asarray(bounds if marginal is None else marginal, float)
     inside = edges.ndim == 1 and edges.size > 1 and np.all(np.diff(edges) >= 0.0)
     if not (inside and bounds[0] <= edges[0] and edges[-1] <= bounds[1]):
-        raise ValueError("give two or more edges within the bounds, in increasing order.")
+        raise ValueError("Give two or more edges within the bounds, in non-decreasing order.")
     place = rng.randint(edges.size - 1, size=n)
     return np.asarray(edges[place] + rng.uniform(size=n) * np.diff(edges)[place])

@@ -45,9 +45,9 @@ class TableSchema(TableDescription):
         form one more block of norm 1. Numbers become cells at their cuts, or eight intervals
         equally spaced on their scale.
     others : {"raise", "ignore"}, default="raise"
-        Treatment of table columns that the schema does not mention. ``"raise"`` raises an error
-        that names them. ``"ignore"`` neither reads nor checks them, which suits exports with
-        hundreds of columns. A misspelt `IgnoredColumn` is then not noticed.
+        Treatment of table columns that the schema does not mention. "raise" names them in an error.
+        "ignore" neither reads nor checks them, for exports with hundreds of columns; a misspelt
+        `IgnoredColumn` is then not noticed.
 
     See Also
     --------
@@ -103,8 +103,7 @@ class TableSchema(TableDescription):
             ``days_between("admitted", "discharged", 0, 60)``, takes the key as its name and is
             otherwise unchanged.
         label : str or None, default=None
-            Name of the column to predict. Its entry in `bounds` is a list of classes or a pair of
-            bounds.
+            Name of the column to predict. Its entry in `bounds` lists classes or gives two bounds.
         name : str, default=""
             Name of the table.
         missing : {"indicator", "ignore", "refuse"}, default="indicator"
@@ -193,8 +192,7 @@ class TableSchema(TableDescription):
             A private classifier or regressor, a search over one, or any other estimator. Parameters
             named ``data_norm`` in it, at any depth, are set to `data_norm` if they are None. So are
             ``classes``, ``prevalence`` and ``target_bounds``, to the values of the label. The
-            ``data_norm`` of estimators behind other steps is not set, because these receive other
-            rows.
+            ``data_norm`` of estimators behind other steps, which receive other rows, is not set.
         positions : bool, default=False
             See `preprocessor`.
         encoding : {"declared", "auto"}, default="declared"
@@ -213,8 +211,8 @@ class TableSchema(TableDescription):
         Raises
         ------
         ValueError
-            If ``data_norm`` is set to another value for the schema's rows. Also if a classifier
-            would predict a number, or a regressor a class.
+            If ``data_norm`` has another value for the schema's rows, or a classifier would predict
+            a number, or a regressor a class.
 
         Examples
         --------
@@ -266,11 +264,8 @@ class TableSchema(TableDescription):
             The problems that `check` would report, and a sentence for each suspicious finding:
 
             - bounds that equal the smallest and largest cell to the last digit;
-            - cells beyond the bounds, or within a small part of them;
-            - texts that are no numbers;
-            - unlisted cells;
-            - many missing cells;
-            - units with too many rows.
+            - cells beyond the bounds, or within a small part of them; many missing cells;
+            - texts that are no numbers; unlisted cells; units with too many rows.
 
         Raises
         ------
@@ -327,9 +322,8 @@ class TableSchema(TableDescription):
     def split_holdout(self, table: Any, share: float, seed: int) -> tuple[Any, Any]:
         """Divide a table into rows to fit on and held-out rows; all rows of a unit stay together.
 
-        A keyed hash of the id and the seed decides the side of a unit, independently of other
-        units. The unit stays on this side in any later table. Without a column of ids, rows are
-        divided by their numbers.
+        A keyed hash of id and seed decides a unit's side, independently of other units, and the
+        same in later tables. Without a column of ids, rows are divided by their numbers.
 
         Parameters
         ----------
@@ -338,8 +332,7 @@ class TableSchema(TableDescription):
         share : float
             Expected share of units that are held out, in (0, 1).
         seed : int
-            Public number. Choose it before you look at rows, and use another seed to divide a half
-            again.
+            Public number, chosen before you look at rows. Divide a half again with another seed.
 
         Returns
         -------
@@ -375,10 +368,9 @@ class TableSchema(TableDescription):
         return frames.split_holdout(self, table, share, seed)
 
     def read_csv(self, path: Any, **options: Any) -> Any:
-        """Read a table; only its column's description decides how a cell is read.
+        """Read a table, each cell separately and by the description of its column.
 
-        pandas would choose a column's type from all of its cells, and one row could change the
-        meaning of the others.
+        pandas would choose a column's type from all cells: one row could change all others.
 
         Parameters
         ----------
@@ -423,8 +415,7 @@ class TableSchema(TableDescription):
         """Return random rows that follow only from the description, and need no privacy budget.
 
         Columns are independent of each other. The rows can replace public rows, for example as
-        `X_public` of `PATEClassifier`. The less they resemble real rows, the less a student learns
-        from them.
+        `X_public` of `PATEClassifier`; a student learns less from rows unlike real ones.
 
         Parameters
         ----------

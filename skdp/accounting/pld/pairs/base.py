@@ -22,7 +22,8 @@ _ON_THE_GRID = 2e-15  # relative deviation of a lattice from a multiple of the s
 class NodeMasses(NamedTuple):
     """Probabilities under P at losses, and at an infinite loss.
 
-    ``falling`` and ``rising`` came from cells; ``below`` from below the first node.
+    ``falling`` and ``rising`` came from cells, to their two ends; ``below`` from below the first
+    node.
     """
 
     masses: Array

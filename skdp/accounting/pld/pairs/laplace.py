@@ -7,8 +7,9 @@ the likelihood ratio of ``(1-q) Q0 + q S`` to ``Q0`` is ``M(u) = 1 - q + q e^(2u
 - `LaplacePair`: S against Q0;
 - `RemovalPair`, `AdditionPair`: (1-q) Q0 + q S against Q0, and the reverse, for Poisson samples
   under add-remove (Zhu, Dong and Wang, 2022, Theorem 11);
-- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', with S' at ``-shift`` (Corollary 4 of
-  ``docs/proofs/sampled_releases.md``).
+- `ReplacementPair`: (1-q) Q0 + q S against (1-q) Q0 + q S', with S' at ``-shift``.
+
+Proofs: Theorem 1 and Corollary 4 of ``docs/proofs/sampled_releases.md``.
 """
 
 from __future__ import annotations
