@@ -96,8 +96,7 @@ class ForecastingView(LedgerView):
         Parameters
         ----------
         plan : Event, PrivacySpent, iterable of these, or estimator
-            Releases to check, in this order. An estimator stands for the charges that `plan_fits`
-            lists.
+            Releases to check, in this order. An estimator means the charges that `plan_fits` lists.
         fits : int, default=1
             Number of repetitions, one after the other.
         adjacency, epsilon, delta, label
