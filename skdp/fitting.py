@@ -330,9 +330,8 @@ class ReleaseParameters(DeclaredParameters):
 
     adjacency: Adjacency | None = parameter(
         '{"replace-one", "add-remove"} or None',
-        """Adjacency relation: neighbouring tables differ in one replaced row, or in one added or
-        removed row. None uses that of the privacy budget, or ``"replace-one"`` without a
-        budget.""",
+        """Adjacency relation of the guarantee: one row replaced, or one row added or removed. None
+        uses that of the privacy budget, or ``"replace-one"`` without a budget.""",
         default=None,
     )
     accountant: Any = parameter(
@@ -344,8 +343,8 @@ class ReleaseParameters(DeclaredParameters):
     )
     random_state: Any = parameter(
         "int, RandomState or None",
-        """Seed for tests: the guarantee does not protect against anyone who knows it. None uses a
-        cryptographic stream keyed by the operating system; use it for releases.""",
+        """Seed of all randomness, for tests only: the guarantee does not hold against anyone who
+        knows it. None draws from a cryptographic stream keyed by the operating system.""",
         default=None,
     )
     verbose: int = parameter(
@@ -390,7 +389,7 @@ class PrivateFit(ReleaseParameters, PrivateRelease, CallbackSupportMixin):
     _remedy_for_epsilon = "Smaller means more private; 1.0 is a common choice."
     _remedy_for_delta = f"Choose it well below 1/n, for example 1e-6. {PURE_OFFERS}"
     # Printed for every fit: whether one compiles may depend on rows and on other fits.
-    _about_time = " (the first fit on a machine compiles loops, see skdp.warm_up)"
+    _about_time = " (loops that are new on this machine are compiled first, see skdp.warm_up)"
     # Arguments of fit, for errors; None passes metadata on.
     _fit_takes: ClassVar[str | None] = "X and y only"
     _beside_rows: ClassVar[tuple[str, ...]] = ()  # further arguments

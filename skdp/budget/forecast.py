@@ -63,7 +63,7 @@ class Rehearsal:
 def rehearse(
     currency: BudgetFilter, spent: Amounts, requests: Sequence[Request], rounds: int
 ) -> Rehearsal:
-    """Price charges one after the other, as if no other process charged meanwhile."""
+    """Price charges one after the other, without other charges meanwhile."""
     for done in range(rounds):
         before = spent
         for place, request in enumerate(requests):
@@ -78,7 +78,7 @@ def rehearse(
 
 
 class ForecastingView(LedgerView):
-    """A ledger with forecasts, which are exact unless another process charges meanwhile."""
+    """A ledger with forecasts, which are exact without other charges meanwhile."""
 
     def check(
         self,
@@ -96,8 +96,7 @@ class ForecastingView(LedgerView):
         Parameters
         ----------
         plan : Event, PrivacySpent, iterable of these, or estimator
-            Releases to check, in this order. An estimator stands for the charges that `plan_fits`
-            lists.
+            Releases to check, in this order. An estimator means the charges that `plan_fits` lists.
         fits : int, default=1
             Number of repetitions, one after the other.
         adjacency, epsilon, delta, label
@@ -109,8 +108,8 @@ class ForecastingView(LedgerView):
         Returns
         -------
         tuple of float
-            The (epsilon, delta) that `remaining` would return after these charges, unless another
-            process charges meanwhile.
+            The (epsilon, delta) that `remaining` would return after these charges, without
+            other charges meanwhile.
 
         Raises
         ------
@@ -153,8 +152,8 @@ class ForecastingView(LedgerView):
         Returns
         -------
         int or inf
-            Number of fits, at most `at_most`; ``inf`` if nothing limits them. It is exact unless
-            another process charges meanwhile.
+            Number of fits, at most `at_most`; ``inf`` if nothing limits them. It is exact without
+            other charges meanwhile.
 
         Examples
         --------

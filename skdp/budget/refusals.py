@@ -149,7 +149,7 @@ def _way_out(request: Request, asked: Pair, fits: Pair | None, relation: Adjacen
     known = request.row["parameters"]
     told = f"The largest release that still fits is {pair_text(*shown)}"
     if len(request.charge.parts) > 1:
-        return f"{told} for the entire plan: plan fewer releases, or more noise."
+        return f"{told} for the entire plan: plan fewer releases, or releases with more noise."
     if known.get("noise_multiplier") is not None:
         return f"{told}: increase noise_multiplier until privacy_plan() reports at most that."
     if "epsilon" in known:
@@ -172,20 +172,20 @@ def _about_delta(currency: BudgetFilter, asked: Pair, fits: Pair | None) -> str:
 def _coordinates(cost: Amounts, spent: Amounts, currency: BudgetFilter) -> str:
     """Return the cost of a charge in the units of the composition rule, and the amounts left."""
     prices = [
-        f"{write_up(price):.6g} of {unit} and {_left(limit, used)} is left"
+        f"{write_up(price):.6g} of {unit} ({_left(limit, used)})"
         for unit, price, used, limit in zip(
             currency.units, cost, spent, currency.reachable(spent), strict=True
         )
         if price > 0 or not any(cost)
     ]
     return (
-        f"{'; '.join(prices)} (spent {pair_text(*currency.guarantee(spent))} of "
-        f"{pair_text(currency.epsilon, currency.delta)}, composition {currency.name!r})"
+        f"{' and '.join(prices)}. Spent: {pair_text(*currency.guarantee(spent))} of "
+        f"{pair_text(currency.epsilon, currency.delta)}, composition {currency.name!r}"
     )
 
 
 def _left(limit: Fraction | None, used: Fraction) -> str:
-    return "unlimited" if limit is None else f"{float(max(limit - used, Fraction(0))):.6g}"
+    return "no limit" if limit is None else f"{float(max(limit - used, Fraction(0))):.6g} left"
 
 
 def round_down(pair: Pair) -> Pair:

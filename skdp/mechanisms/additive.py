@@ -213,7 +213,7 @@ def laplace_mechanism(
     value : array-like
         Number to release, or array whose entries get independent noise.
     sensitivity : float
-        Bound on the L1 norm of the change of `value` under the adjacency in force, positive.
+        Bound on the L1 norm of the change of `value` under the adjacency relation, positive.
     epsilon : float
         Privacy parameter in nats, positive.
     random_state : None, int, RandomState or RandomStream, default=None
@@ -257,7 +257,7 @@ def laplace_accuracy(
     k : int, default=1
         Number of values with independent noise, at least 1.
     sensitivity : float, default=1.0
-        Bound on the L1 norm of their change under the adjacency in force, positive. It is 1 for the
+        Bound on the L1 norm of their change under the adjacency relation, positive. It is 1 for the
         cells of a histogram under add-remove, and k for k counts that may all include the same
         record.
     noise : {"laplace", "discrete"}, default="laplace"

@@ -17,7 +17,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     delta : float
         Failure probability, in the open interval (0, 1).
     sensitivity : float, default=1.0
-        L2 sensitivity of the query under the adjacency in force, positive.
+        L2 sensitivity of the query under the adjacency relation, positive.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def analytic_gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1
     epsilon : float
         Privacy parameter in nats, ``epsilon >= 0``.
     sensitivity : float, default=1.0
-        L2 sensitivity of the query under the adjacency in force, positive.
+        L2 sensitivity of the query under the adjacency relation, positive.
 
     Returns
     -------

@@ -49,7 +49,7 @@ def permute_and_flip(
     epsilon : float
         Privacy parameter in nats, positive.
     sensitivity : float
-        Bound on the change of any single score under the adjacency in force, positive.
+        Bound on the change of any single score under the adjacency relation, positive.
     stream : RandomStream
         Source of randomness.
     monotone : bool, default=False
@@ -208,7 +208,7 @@ class SparseVector:
     epsilon : float
         Privacy parameter in nats of all answers together, positive.
     sensitivity : float
-        Bound on the change of any single query under the adjacency in force, positive.
+        Bound on the change of any single query under the adjacency relation, positive.
     stream : RandomStream
         Source of randomness.
     max_positives : int, default=1

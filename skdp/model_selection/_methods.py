@@ -109,7 +109,7 @@ class Search:
         return self.run(jobs)
 
     def noisy(self, totals: np.ndarray, label: str) -> np.ndarray:
-        """Release noisy sums of scores, of which one record changes each by at most 1."""
+        """Release noisy sums of scores that one record changes by at most 1 each."""
         moved, scale = math.sqrt(len(totals)), self.plan.score_noise
         return Release("sum of scores", moved, scale=scale).make(totals, self.stream.spawn(label))
 
@@ -178,7 +178,7 @@ def _cross_validation(search: Search) -> Choice:
 
 
 def _select(search: Search, totals: np.ndarray, n_scored: int) -> tuple[int, np.ndarray | None]:
-    """Choose by sums, of which one record changes each by at most 1, and maybe release them."""
+    """Choose by sums that one record changes by at most 1 each, and release them if requested."""
     design = search.plan.design
     if design.noisy_scores:
         noisy = search.noisy(totals, "selection")

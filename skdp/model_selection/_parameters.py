@@ -130,7 +130,7 @@ class SearchParameters(PrivateFit):
     )
     n_jobs: int | None = parameter(
         "int or None",
-        "Number of parallel runs, by joblib. None means 1, or the setting of its context.",
+        "Number of parallel runs. None means 1, or the setting of a joblib context.",
         default=None,
     )
     best_estimator_: Any = released(

@@ -257,7 +257,7 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Table(Records):
-    """Records in any kind of table, of which runs get parts, and other arguments of `fit`."""
+    """Records to divide among runs, in any kind of table, and other arguments of `fit`."""
 
     fit_params: dict[str, Any] = field(default_factory=dict)
     groups: Any = None

@@ -45,7 +45,7 @@ class Digester:
             return self.digest(array)
         where = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
         place = (self._key, id(owner), *where)
-        # Whoever fills the same memory anew for each partition is found out by a few rows.
+        # A few rows detect callers that refill the same memory for each partition.
         step = max(1, len(array) // 32)
         some = array[self._key[0] % step :: step].tobytes()
         alive, known, found = _KNOWN.get(place, (None, b"", b""))

@@ -386,7 +386,7 @@ def was_fitted_on(fitted: Any, rows: Any, *, charged: bool = False) -> bool:
 
 
 def resolve_data_norm(data_norm: float | None) -> float:
-    """Return the bound on rows in force: 1.0 if none is given."""
+    """Return the bound on rows that applies: 1.0 if none is given."""
     return 1.0 if data_norm is None else float(data_norm)
 
 

@@ -142,7 +142,7 @@ class Records:
     labels: Any = None  # the label set of a classifier
     units: Units | None = None  # of a fit with groups=
     row_weight: NDArray[np.float64] | None = None  # None counts all rows once
-    assumptions: tuple[str, ...] = ()  # what is taken for granted of where they lie
+    assumptions: tuple[str, ...] = ()  # on the place of the rows
     beside: Columns | None = None  # labels and ids as they were given
 
     @classmethod

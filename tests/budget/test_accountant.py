@@ -58,8 +58,8 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_what_fits():
     assert vars(pickle.loads(pickle.dumps(error))) == vars(error)  # it comes back from workers
     assert str(error) == (
         "test requests (epsilon=2, delta=0), which exceeds the remaining budget: it needs 2 of "
-        "epsilon and 0.75 is left (spent (epsilon=0.25, delta=1e-06) of (epsilon=1, delta=1e-05), "
-        "composition 'basic'). The largest release that still fits is (epsilon=0.75, delta=0). "
+        "epsilon (0.75 left). Spent: (epsilon=0.25, delta=1e-06) of (epsilon=1, delta=1e-05), "
+        "composition 'basic'. The largest release that still fits is (epsilon=0.75, delta=0). "
         "Nothing was charged and no row was read."
     )
     budget.reserve(ApproxDPEvent(*error.fits))

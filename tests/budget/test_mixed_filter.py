@@ -379,7 +379,7 @@ def test_ledgers_say_both_coordinates(tmp_path):
     assert again.coordinates() == sums
     with pytest.raises(LedgerMismatchError, match=r"stated_epsilon=1\.5 and not 1\.0"):
         BudgetAccountant(3.0, 1e-5, ledger=tmp_path / "a.sqlite", stated_epsilon=1.0)
-    with pytest.raises(BudgetExceededError, match=r"0\.6 of epsilon and 0\.5 is left"):
+    with pytest.raises(BudgetExceededError, match=r"0\.6 of epsilon \(0\.5 left\)"):
         budget.reserve(PureDPEvent(0.6))
     total = budget.total
     assert tuple(total) == budget.spent()

@@ -23,7 +23,7 @@ class PureDPEvent(Event):
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``. Inside a
+        Privacy parameter in nats under the adjacency relation, finite and ``>= 0``. Inside a
         `PoissonSampledEvent`: for a record that joins or leaves the sample.
 
     Examples
@@ -47,7 +47,7 @@ class ApproxDPEvent(Event):
     Parameters
     ----------
     epsilon : float
-        Privacy parameter in nats under the adjacency in force, finite and ``>= 0``. Inside a
+        Privacy parameter in nats under the adjacency relation, finite and ``>= 0``. Inside a
         `PoissonSampledEvent`: for a record that joins or leaves the sample.
     delta : float
         Failure probability, in [0, 1].
@@ -138,7 +138,7 @@ class BoundedRangeEvent(ProfileEvent):
     -----
     Such a release is epsilon-DP, and its compositions cost less than those of other epsilon-DP
     releases. Its profile at x is at most ``(1 - e^((x - epsilon)/2))^2 / (1 - e^-epsilon)`` under
-    the adjacency in force. A release of two outcomes attains each point of this bound, but no
+    the adjacency relation. A release of two outcomes attains each point of this bound, but no
     release attains all points. Renyi divergences, those of an ``epsilon^2 / 8``-zCDP release,
     therefore compose many choices better: compare both accountants. Proofs: :ref:`Theorems 1 to 3
     of selection mechanisms <selection-mechanisms-1>`.
@@ -187,7 +187,7 @@ class RenyiEvent(Event):
         Two distributions of the same dimension and the same class of
         `skdp.accounting.distributions`. Consider their larger Renyi divergence, of `left` from
         `right` or of `right` from `left`. At every order it must bound the divergence of the
-        outcomes for all neighbouring data sets under the adjacency in force, in either order. You
+        outcomes for all neighbouring data sets under the adjacency relation, in either order. You
         must prove this bound. The distributions must be a public worst case, not those of the given
         data.
 

@@ -16,7 +16,7 @@ class GaussianEvent(Event):
     ----------
     noise_multiplier : float
         Standard deviation of the noise divided by a public bound, positive. Outside samples the
-        bound is the L2 sensitivity of the query under the adjacency in force, and the release is
+        bound is the L2 sensitivity of the query under the adjacency relation, and the release is
         exactly ``1 / noise_multiplier``-GDP. Inside a sampled event it is the largest L2 norm of
         one record's contribution to the sum.
 
@@ -44,7 +44,7 @@ class LaplaceEvent(Event):
     ----------
     noise_multiplier : float
         Scale ``b`` of the noise divided by a public bound, positive. Outside samples the bound is
-        the L1 sensitivity of the query under the adjacency in force, and the release is exactly ``1
+        the L1 sensitivity of the query under the adjacency relation, and the release is exactly ``1
         / noise_multiplier``-DP. Inside a sampled event it is the largest L1 norm of one record's
         contribution to the sum.
 
@@ -85,7 +85,7 @@ class NormExponentialEvent(Event):
     ----------
     noise_multiplier : float
         Scale ``s`` divided by a public bound, positive. Outside samples the bound is the L2
-        sensitivity of the query under the adjacency in force, and the release is ``1 /
+        sensitivity of the query under the adjacency relation, and the release is ``1 /
         noise_multiplier``-DP. Inside a sampled event it is the largest L2 norm of one record's
         contribution to the sum.
 
@@ -117,7 +117,7 @@ class DiscreteGaussianEvent(Event):
         ``sigma / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-x^2 / (2
         sigma^2))`` on the integers. ``sigma`` is not quite the standard deviation.
     sensitivity : int, default=1
-        Largest change of the query, a single integer, under the adjacency in force. Inside a
+        Largest change of the query, a single integer, under the adjacency relation. Inside a
         sampled event: largest contribution of one record.
 
     Examples
@@ -145,7 +145,7 @@ class DiscreteLaplaceEvent(Event):
         ``b / sensitivity``, positive, where ``P(X = x)`` is proportional to ``e^(-|x| / b)`` on the
         integers. The release is exactly ``1 / noise_multiplier``-DP.
     sensitivity : int, default=1
-        Largest change of the query under the adjacency in force, in the L1 norm for a vector of
+        Largest change of the query under the adjacency relation, in the L1 norm for a vector of
         integers with independent noise. Inside a sampled event: largest contribution of one record.
 
     Notes

@@ -88,7 +88,7 @@ class BudgetFilter(ABC):
     def price(self, charge: Charge, spent: Amounts, known: bool = True) -> Amounts:
         """Return the cost of a charge, given the spent amounts.
 
-        With ``known=False``, the charge stands for others of the same pair and cannot take all.
+        With ``known=False``, the charge represents others of the same pair and cannot take all.
         """
         # While nothing is spent, a release with the budget's epsilon and delta, but not with nine
         # tenths of that epsilon, costs the entire budget if it would otherwise cost more.
