@@ -323,7 +323,7 @@ def test_charges_are_checked():
             Charge(event, **bad)
     with pytest.raises(TypeError, match="real number"):
         Charge(event, epsilon="1")
-    with pytest.raises(ValueError, match="no guarantee"):
+    with pytest.raises(ValueError, match="not an upper bound"):
         Charge(event, PrivacyValue(1.0, is_upper_bound=False), 1e-6)
 
 
