@@ -243,8 +243,9 @@ def report(saved: list[list[str]], fits: list[list[str]]) -> Iterator[str]:
     yield "# Noise saved by hiding iterates"
     yield ""
     yield wrapped(
-        f"Noise on the sum of gradients for epsilon = {EPSILON:g} at delta = {DELTA:g}, "
-        f"replace-one, n = {N_ROWS}, logistic loss on rows of norm 1 (scaled units)."
+        "See how much noise a fit saves if it releases only its last iterate. Tables show the "
+        f"noise on the sum of gradients for epsilon = {EPSILON:g} at delta = {DELTA:g}, replace-one, "
+        f"n = {N_ROWS}, logistic loss on rows of norm 1 (scaled units)."
     )
     yield ""
     yield wrapped(
