@@ -244,8 +244,8 @@ def report(saved: list[list[str]], fits: list[list[str]]) -> Iterator[str]:
     yield ""
     yield wrapped(
         "See how much noise a fit saves if it releases only its last iterate. Tables show the "
-        f"noise on the sum of gradients for epsilon = {EPSILON:g} at delta = {DELTA:g}, replace-one, "
-        f"n = {N_ROWS}, logistic loss on rows of norm 1 (scaled units)."
+        f"noise on the sum of gradients for epsilon = {EPSILON:g} at delta = {DELTA:g}, "
+        f"replace-one, n = {N_ROWS}, logistic loss on rows of norm 1 (scaled units)."
     )
     yield ""
     yield wrapped(
