@@ -18,6 +18,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reproductions.md"
 
 def test_page_is_what_the_script_prints():
     assert PAGE.read_text() == reproductions.page() + "\n"
+    assert reproductions.CSV.read_text() == reproductions.all_rows()
 
 
 def test_printed_figures_of_table_one():

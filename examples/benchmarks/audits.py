@@ -4,10 +4,12 @@ Each line fits a classifier, a transformer or a search to two made-up neighbouri
 from below what it loses. The settings are those in which the claims can be met: large penalties,
 few steps, and no warm-up.
 
-    python examples/benchmarks/audits.py --markdown docs/audits.md --cache /tmp/audits.json
+    python examples/benchmarks/audits.py --markdown docs/audits.md --csv docs/measured/audits.csv \
+        --cache /tmp/audits.json
 
-``--short``, the default, takes minutes; ``--long`` takes hours. A line that the cache holds with as
-many runs is not run again.
+The CSV file has all lines; the page has the tightest one of each object and adjacency. ``--short``,
+the default, takes minutes; ``--long`` takes hours. A line that the cache holds with as many runs is
+not run again.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _measured import markdown, write_csv
 from scipy.special import ndtri
 from sklearn.pipeline import make_pipeline
 
@@ -46,7 +49,7 @@ from skdp.preprocessing import DPPCA, DPQuantileClipper, DPStandardScaler
 # Runs on each table, of what is cheap and should be tight; other lines take a share of them.
 SHORT, LONG = 2_000, 100_000
 EPSILON, DELTA = 16.0, 1e-5
-HEADING = "### All estimators and transformers"
+START = "<!-- written by examples/benchmarks/audits.py -->\n\n"
 COLUMNS = ("object", "fit", "adjacency", "attacker sees", "runs", "epsilon, at least")
 COLUMNS += ("mu, at least", "tightness", "at most expected", "disproved")
 RELATIONS = ("replace-one", "add-remove")
@@ -247,10 +250,10 @@ def audit(case: Case, runs: int) -> dict[str, Any]:
     return found.to_dict() | {"expected": expected, "seconds": seconds}
 
 
-def print_row(case: Case, record: dict[str, Any]) -> str:
-    """Return a line of the table."""
+def cells_of(case: Case, record: dict[str, Any]) -> list[str]:
+    """Return a line of the table, one text per column."""
     direct = "" if record["basis"] == "gaussian-guarantee" else " (event)"
-    cells = [
+    return [
         f"`{record['estimator']}`",
         case.words,
         record["adjacency"],
@@ -262,14 +265,30 @@ def print_row(case: Case, record: dict[str, Any]) -> str:
         f"{record['expected']:.2f}",
         "YES" if record["violated"] else "no",
     ]
-    return f"| {' | '.join(cells)} |\n"
 
 
-def table(runs: int, cache: Path | None) -> Iterator[str]:
-    """Yield the lines of the table; what the cache does not hold is run, and kept there."""
+def tightest(lines: list[list[str]]) -> list[list[str]]:
+    """Return the line with the largest tightness of each object and adjacency, in order."""
+    groups: dict[tuple[str, str], list[list[str]]] = {}
+    for line in lines:
+        groups.setdefault((line[0], line[2]), []).append(line)
+    place = COLUMNS.index("tightness")
+    best = [max(group, key=lambda line: float(line[place])) for group in groups.values()]
+    return sorted(best, key=lines.index)
+
+
+def write_markdown(lines: list[list[str]], minutes: float) -> str:
+    """Return the tightest lines as a table without its last column, which the caption sums up."""
+    disproved = sum(line[-1] == "YES" for line in lines)
+    text = markdown(COLUMNS[:-1], (line[:-1] for line in tightest(lines)))
+    counts = f"Claims disproved: {disproved} of {len(lines)}. Confidence 0.999"
+    return f"{text}\n{counts}, {minutes:.0f} minutes of one core.\n"
+
+
+def measure(runs: int, cache: Path | None) -> tuple[list[list[str]], float]:
+    """Return all lines and the minutes they took; those not in the cache are run and stored."""
     known = json.loads(cache.read_text()) if cache and cache.exists() else {}
-    seconds = 0.0
-    yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n"
+    seconds, lines = 0.0, []
     for case in cases():
         key = " ".join([case.words, case.release, repr(case.model), f"{runs} runs"])
         if key not in known:
@@ -277,8 +296,9 @@ def table(runs: int, cache: Path | None) -> Iterator[str]:
             if cache:
                 cache.write_text(json.dumps(known, indent=1))
         seconds += known[key]["seconds"]
-        yield print_row(case, known[key])
-    yield f"\nConfidence 0.999, {seconds / 60.0:.0f} minutes of one core.\n"
+        lines.append(cells_of(case, known[key]))
+        print(" | ".join(lines[-1]), flush=True)
+    return lines, seconds / 60.0
 
 
 def main() -> None:
@@ -289,16 +309,16 @@ def main() -> None:
     length.add_argument("--long", action="store_true", help=f"{LONG:,} runs")
     length.add_argument("--runs", type=int, help="another number of runs on each table")
     parser.add_argument("--cache", type=Path, help="a JSON file of lines that are done")
-    parser.add_argument("--markdown", type=Path, help="the page whose last section to replace")
+    parser.add_argument("--markdown", type=Path, help="the page whose last table to replace")
+    parser.add_argument("--csv", type=Path, help="the file for all lines")
     arguments = parser.parse_args()
-    lines = []
     runs = arguments.runs or (LONG if arguments.long else SHORT)
-    for line in table(runs, arguments.cache):
-        print(line, end="", flush=True)
-        lines.append(line)
+    lines, minutes = measure(runs, arguments.cache)
+    if arguments.csv:
+        write_csv(arguments.csv, COLUMNS, lines)
     if arguments.markdown:
-        kept = arguments.markdown.read_text().partition(HEADING)[0].rstrip()
-        arguments.markdown.write_text(f"{kept}\n\n{HEADING}\n\n{''.join(lines)}")
+        kept = arguments.markdown.read_text().partition(START)[0]
+        arguments.markdown.write_text(f"{kept}{START}{write_markdown(lines, minutes)}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ for one of the two:
 
     PYTHONPATH=older python examples/benchmarks/defaults.py measure before.json --no-grid
     python examples/benchmarks/defaults.py measure after.json
-    python examples/benchmarks/defaults.py report before.json after.json
+    python examples/benchmarks/defaults.py report before.json after.json --csv docs/measured
+
+The report prints the lines of epsilon 1; the CSV files have all.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from unittest.mock import patch
 
 import numpy as np
 from _datasets import load_adult, load_bank, load_breast_cancer, load_cardio, load_heart
+from _measured import markdown, write_csv
 from _simulated_tables import FIRST_HELD_OUT, draw_table
 from _support2 import load_support2
 from sklearn.linear_model import LogisticRegression
@@ -50,6 +53,11 @@ NOISES = (0.25, 0.5, 1.0, 2.0, 4.0)
 # Rows whose fits are repeated with other noise count together at most so many.
 ROWS_OF_ALL_DRAWS, MOST_DRAWS = 12_000, 6
 OPEN_TABLES = (load_adult, load_bank, load_cardio, load_heart, load_support2)
+
+REGRETS = ["estimator", "epsilon", "tables", "median before", "median after"]
+REGRETS += ["95 % before", "95 % after", "mean before", "mean after"]
+OPEN = ["estimator", "table", "epsilon", "AUC before", "AUC after"]
+OPEN += ["log loss before", "log loss after", "slope before", "slope after"]
 
 Row = dict[str, Any]
 
@@ -165,26 +173,36 @@ def regrets(before: list[Row], after: list[Row]) -> np.ndarray:
     return np.array(rows)
 
 
-def report(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """Yield two tables in markdown."""
-    yield "| estimator | epsilon | tables | median before | after | 95 % before | after |"
-    yield "|---|---|---|---|---|---|---|"
+def compare_regrets(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
+    """Return a line of regrets for each estimator and epsilon."""
+    lines = []
     for name, rows in after["simulated"].items():
         found = regrets(before["simulated"][name][: len(rows)], rows)
         for epsilon in EPSILONS:
             own = found[found[:, 0] == epsilon, 1:]
-            (old, new), (old_95, new_95) = np.median(own, axis=0), np.quantile(own, 0.95, axis=0)
-            yield (
-                f"| {name} | {epsilon:g} | {len(own)} | {old:.4f} | {new:.4f} | {old_95:.4f} "
-                f"| {new_95:.4f} |"
-            )
-    yield ""
-    yield "| estimator | table | epsilon | AUC before | after | log loss | | slope | |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+            pairs = (np.median(own, axis=0), np.quantile(own, 0.95, axis=0), own.mean(axis=0))
+            lines.append([name, f"{epsilon:g}", str(len(own))])
+            lines[-1] += [f"{number:.4f}" for number in np.ravel(pairs)]
+    return lines
+
+
+def compare_open(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
+    """Return a line of results on open tables for each estimator, table and epsilon."""
+    lines = []
     for name, rows in after["open"].items():
         for old, new in zip(before["open"][name], rows, strict=True):
-            pairs = " | ".join(f"{old[f]:.4g} | {new[f]:.4g}" for f in ("auc", "log loss", "slope"))
-            yield f"| {name} | {new['table']} | {new['epsilon']:g} | {pairs} |"
+            lines.append([name, new["table"], f"{new['epsilon']:g}"])
+            for key, digits in (("auc", 3), ("log loss", 3), ("slope", 2)):
+                lines[-1] += [f"{each[key]:.{digits}f}" for each in (old, new)]
+    return lines
+
+
+def show(columns: list[str], lines: list[list[str]]) -> str:
+    """Return a table of the lines of epsilon 1, without means of regrets."""
+    place = columns.index("epsilon")
+    kept = [name for name in columns if name != "epsilon" and not name.startswith("mean")]
+    rows = [dict(zip(columns, line, strict=True)) for line in lines if line[place] == "1"]
+    return markdown(kept, ([row[name] for name in kept] for row in rows))
 
 
 def main() -> None:
@@ -196,13 +214,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="splits and draws on open tables")
     parser.add_argument("--data", help="directory of the open tables")
     parser.add_argument("--only", nargs="*", help="names of estimators")
+    parser.add_argument("--csv", type=Path, help="report: the folder for files of all lines")
     parser.add_argument("--no-grid", dest="grid", action="store_false")
     arguments = parser.parse_args()
     if arguments.action == "measure":
         arguments.files[0].write_text(json.dumps(measure(arguments)) + "\n")
     else:
         before, after = (json.loads(file.read_text()) for file in arguments.files)
-        print("\n".join(report(before, after)))
+        tables = {"defaults_regret": (REGRETS, compare_regrets(before, after))}
+        tables["defaults_open"] = OPEN, compare_open(before, after)
+        for name, (columns, lines) in tables.items():
+            print(show(columns, lines))
+            if arguments.csv:
+                write_csv(arguments.csv / f"{name}.csv", columns, lines)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ Both columns of noise meet the same target; one pays for every noisy gradient, b
 distributions, the other for the last iterate alone. The loss is logistic on rows of norm 1 (its
 gradients have norm at most 1 and its smoothness is 1/4), relation replace-one.
 
-    python examples/benchmarks/hidden_state.py --markdown docs/hidden_state.md
+    python examples/benchmarks/hidden_state.py --markdown docs/hidden_state.md --csv docs/measured
 
+The CSV files have runs of all lengths and fits with all epsilons; the page has some of them.
 The page ends with the accuracy of default fits on the tables of ``accuracy.py``; those that need
 files are read from the directory that --data or the environment variable SKDP_DATA names.
 """
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from _measured import markdown, write_csv
 from accuracy import evaluate, load_tables
 
 from skdp import GrpuaLogisticRegression, OperaLogisticRegression
@@ -48,6 +50,16 @@ SETTINGS: tuple[tuple[float, float | None], ...] = (
     (0.0, 1.0),
     (0.0, 10.0),
     (0.001, 1.0),
+)
+
+
+LENGTHS = (N_ROWS, 10 * N_ROWS, N_ROWS**2)
+RUNS = (
+    ("all rows", "full", N_ROWS, (100, 1000, 10**4, 10**5, 10**6)),
+    ("uniform, 1 (the paper's)", "uniform", 1, LENGTHS),
+    ("uniform, 32", "uniform", 32, LENGTHS),
+    ("Poisson, 32", "poisson", 32, LENGTHS),
+    ("Poisson, 1", "poisson", 1, LENGTHS),
 )
 
 
@@ -116,18 +128,29 @@ def describe(penalty: float, radius: float | None) -> str:
     return ", ".join(word for word in (ridge, ball) if word)
 
 
-def savings(sampling: str, batch: int, lengths: tuple[int, ...]) -> Iterator[str]:
-    """Yield a table of the noise on the sum for runs of several lengths."""
-    yield "| steps | composition | " + " | ".join(describe(*s) for s in SETTINGS) + " |"
-    yield "|---|---|" + "---|" * len(SETTINGS)
-    for steps in lengths:
-        plain = composed_noise(sampling, batch, steps)
-        cells = []
-        for setting in SETTINGS:
-            noise = hidden_noise(sampling, batch, steps, *setting)
-            cells.append(f"{noise:.4g} ({plain / noise:.2f} x)")
-        yield f"| {steps:,} | {plain:.4g} | " + " | ".join(cells) + " |"
-        print(f"{sampling} {batch} {steps}: done", flush=True)
+SAVINGS = ["batch", "steps", "composition", *(describe(*setting) for setting in SETTINGS)]
+FITS = ["table", "n", "epsilon", "all iterates", "last iterate", "output perturbation"]
+
+
+def savings() -> list[list[str]]:
+    """Return the noise on the sum for each sampling and several lengths of runs."""
+    lines = []
+    for title, sampling, batch, lengths in RUNS:
+        for steps in lengths:
+            plain = composed_noise(sampling, batch, steps)
+            line = [title, f"{steps:,}", f"{plain:.4g}"]
+            for setting in SETTINGS:
+                noise = hidden_noise(sampling, batch, steps, *setting)
+                line.append(f"{noise:.4g} ({plain / noise:.2f} x)")
+            lines.append(line)
+            print(f"{title}, {steps}: done", flush=True)
+    return lines
+
+
+def show_savings(lines: list[list[str]]) -> str:
+    """Return a table of the runs of two lengths."""
+    shown = [line for line in lines if line[1] in ("10,000", "1,000,000")]
+    return markdown(SAVINGS, shown).rstrip()
 
 
 def no_gain() -> Iterator[str]:
@@ -181,15 +204,14 @@ def cost() -> str:
     )
 
 
-def accuracies(directory: str | None) -> Iterator[str]:
-    """Yield a table of the accuracy of default fits that pay in different ways."""
-    yield "| table | n | epsilon | all iterates | last iterate | output perturbation |"
-    yield "|---|---|---|---|---|---|"
+def accuracies(directory: str | None) -> list[list[str]]:
+    """Return the accuracy of default fits that pay in different ways."""
+    lines = []
     for table in load_tables(directory):
         n_train = len(table.y) if table.y_test is not None else round(0.7 * len(table.y))
         delta, seeds = (1e-5, 20) if n_train < 1000 else (1e-6, 3)
         for epsilon in (0.5, 1.0, 3.0):
-            cells = []
+            line = [table.name, str(n_train), f"{epsilon:g}"]
             for make in (
                 GrpuaLogisticRegression,
                 partial(GrpuaLogisticRegression, calibration="hidden-state"),
@@ -197,9 +219,16 @@ def accuracies(directory: str | None) -> Iterator[str]:
             ):
                 fit = partial(make, epsilon, delta, data_norm=table.data_norm)
                 accuracy, spread, _, seconds = evaluate(fit, table, seeds)
-                cells.append(f"{accuracy:.3f} +- {spread:.3f} ({seconds:.2g} s)")
-            yield f"| {table.name} | {n_train} | {epsilon:g} | " + " | ".join(cells) + " |"
+                line.append(f"{accuracy:.3f} +- {spread:.3f} ({seconds:.2g} s)")
+            lines.append(line)
         print(f"{table.name}: done", flush=True)
+    return lines
+
+
+def show_accuracies(lines: list[list[str]]) -> str:
+    """Return a table of the fits with epsilon 1."""
+    shown = [[*line[:2], *line[3:]] for line in lines if line[2] == "1"]
+    return markdown([*FITS[:2], *FITS[3:]], shown).rstrip()
 
 
 def wrapped(text: str) -> str:
@@ -209,33 +238,30 @@ def wrapped(text: str) -> str:
     return lines.replace("\0", " ")
 
 
-def report(directory: str | None) -> Iterator[str]:
+def report(saved: list[list[str]], fits: list[list[str]]) -> Iterator[str]:
     """Yield the page."""
-    lengths = (N_ROWS, 10 * N_ROWS, N_ROWS**2)
     yield "# Noise saved by hiding iterates"
     yield ""
     yield wrapped(
-        f"This page shows the noise on the sum of gradients for epsilon = {EPSILON:g} at delta = "
-        f"{DELTA:g} under replace-one. n is {N_ROWS}, and the loss is logistic on rows of norm 1 "
-        "(scaled units)."
+        "See how much noise a fit saves if it releases only its last iterate. Tables show the "
+        f"noise on the sum of gradients for epsilon = {EPSILON:g} at delta = {DELTA:g}, "
+        f"replace-one, n = {N_ROWS}, logistic loss on rows of norm 1 (scaled units)."
     )
     yield ""
     yield wrapped(
         "*Composition* charges for every noisy gradient. The other columns charge only for the "
         'last iterate (`calibration="hidden-state"`), with step size 1/M; brackets contain the '
-        "factor of noise saved. Regenerate with `python examples/benchmarks/hidden_state.py "
-        "--markdown docs/hidden_state.md`. Theorem and conditions: "
-        "[proofs](proofs/hidden_state.md)."
+        "factor of noise saved. Script: `examples/benchmarks/hidden_state.py`. Theorem and "
+        "conditions: [proofs](proofs/hidden_state.md)."
     )
-    for title, sampling, batch, steps in (
-        ("All rows at each step", "full", N_ROWS, (100, 1000, 10**4, 10**5, 10**6)),
-        ("Uniform batches of one row (the paper's sampling)", "uniform", 1, lengths),
-        ("Uniform batches of 32 rows", "uniform", 32, lengths),
-        ("Poisson batches of 32 expected rows", "poisson", 32, lengths),
-        ("Poisson batches of one expected row", "poisson", 1, lengths),
-    ):
-        yield from ("", f"## {title}", "", *savings(sampling, batch, steps))
     yield from (
+        "",
+        "## Noise by batch and number of steps",
+        "",
+        "Numbers of rows in a batch are expected ones for Poisson batches. "
+        "{download}`All lengths <measured/hidden_state.csv>`.",
+        "",
+        show_savings(saved),
         "",
         wrapped(
             "Noise on sampled batches stops falling once a single step can reveal that the changed "
@@ -266,26 +292,32 @@ def report(directory: str | None) -> Iterator[str]:
         "## Default fits",
         "",
         wrapped(
-            "Accuracy of default logistic regression on held-out rows, and median seconds of a "
-            "fit. Mean and standard deviation over seeds (20 on small tables, 3 on large ones)."
+            "Accuracy of default logistic regression on held-out rows at epsilon 1, and median "
+            "seconds of a fit. Mean and standard deviation over seeds (20 on small tables, 3 on "
+            "large ones). {download}`Epsilon 0.5 and 3 <measured/hidden_state_fits.csv>`."
         ),
+        "",
+        show_accuracies(fits),
         "",
         wrapped(
             "Hiding iterates helps on small tables, where a run to the limit is short. Part of the "
             "gain is due to the ball, in which gradients differ less. On large tables with many "
             "columns it is slower, and averaged descent is more accurate."
         ),
-        "",
-        *accuracies(directory),
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--markdown", type=Path, help="write the page to this file")
+    parser.add_argument("--csv", type=Path, help="the folder for files of all lines")
     parser.add_argument("--data", help="directory of the data files")
     arguments = parser.parse_args()
-    text = "\n".join(report(arguments.data)) + "\n"
+    saved, fits = savings(), accuracies(arguments.data)
+    if arguments.csv:
+        write_csv(arguments.csv / "hidden_state.csv", SAVINGS, saved)
+        write_csv(arguments.csv / "hidden_state_fits.csv", FITS, fits)
+    text = "\n".join(report(saved, fits)) + "\n"
     if arguments.markdown:
         arguments.markdown.write_text(text)
     else:

@@ -8,21 +8,27 @@ tables and splits are those of accuracy.py.
 With --simulated, what other choices than the defaults are worth on simulated tables: means over
 four truths, linear, additive, product and radial.
 
-    python examples/benchmarks/network_accuracy.py --seeds 3
-    python examples/benchmarks/network_accuracy.py --simulated
+    python examples/benchmarks/network_accuracy.py --seeds 5 --csv docs/measured/networks.csv
+    python examples/benchmarks/network_accuracy.py --simulated --seeds 1 \
+        --csv docs/measured/networks_simulated.csv
+
+The CSV files also have standard deviations and the smallest simulated tables.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _datasets import Dataset, load_adult, load_bank, load_cardio
+from _measured import markdown, write_csv
 from accuracy import training_size
 from scipy.special import expit
 from sklearn.metrics import log_loss, roc_auc_score
@@ -49,6 +55,8 @@ CHOICES: dict[str, dict[str, Any]] = {
 SIZES = ((1000, 1.0, 1.0), (4000, 1.0, 1.0), (10_000, 3.0, 1.0), (10_000, 3.0, 2.5))
 TRUTHS = ("linear", "additive", "product", "radial")
 COLUMNS = 20
+FITS = ["table", "epsilon", *LAYERS]
+CHOSEN = ["choice", *(f"n = {n}, epsilon {e:g}, strength {s:g}" for n, e, s in SIZES)]
 
 
 Scores = tuple[float, float]
@@ -91,13 +99,11 @@ def simulate(truth: str, n_rows: int, strength: float, rng: np.random.Generator)
     return X / np.sqrt(COLUMNS), rng.random(n_rows) < chances
 
 
-def compare_choices(seeds: int) -> None:
-    """Print means over truths and seeds for other choices than the defaults."""
-    titles = (f"n = {n}, epsilon {e:g}, strength {s:g}" for n, e, s in SIZES)
-    print("| " + " | ".join(["choice", *titles]) + " |")
-    print("|---" * (1 + len(SIZES)) + "|")
+def compare_choices(seeds: int) -> list[list[str]]:
+    """Return means over truths and seeds for other choices than the defaults."""
+    rows = []
     for name, choice in CHOICES.items():
-        cells = []
+        rows.append([name])
         for n_rows, epsilon, strength in SIZES:
             found = []
             for seed, truth in product(range(seeds), TRUTHS):
@@ -108,22 +114,28 @@ def compare_choices(seeds: int) -> None:
                 model = DPSGDClassifier(epsilon, 1e-6, random_state=seed, **options)
                 model.fit(X[:n_rows], y[:n_rows])
                 found.append(score(model, X[n_rows:], y[n_rows:]))
-            cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+            rows[-1].append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
+        print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return rows
 
 
-def report(tables: list[Dataset], found: dict[str, dict[Any, list[Scores]]]) -> None:
-    """Print one row in markdown for each table and epsilon."""
-    print(f"| table | epsilon | {' | '.join(LAYERS)} |")
-    print("|---" * (2 + len(LAYERS)) + "|")
+def report(tables: list[Dataset], found: dict[str, dict[Any, list[Scores]]]) -> list[list[str]]:
+    """Return one row with means and standard deviations for each table and epsilon."""
+    rows = []
     for table in tables:
         for epsilon in EPSILONS:
-            cells = [found[table.name][epsilon, name] for name in LAYERS]
-            text = " | ".join(
-                "{0:.4f} ± {2:.4f} / {1:.4f} ± {3:.4f}".format(*np.mean(each, 0), *np.std(each, 0))
-                for each in cells
-            )
-            print(f"| {table.name}, n = {training_size(table)[0]} | {epsilon:g} | {text} |")
+            rows.append([f"{table.name}, n = {training_size(table)[0]}", f"{epsilon:g}"])
+            for each in (found[table.name][epsilon, name] for name in LAYERS):
+                numbers = *np.mean(each, 0), *np.std(each, 0)
+                rows[-1].append("{0:.4f} ± {2:.4f} / {1:.4f} ± {3:.4f}".format(*numbers))
+    return rows
+
+
+def show(columns: list[str], rows: list[list[str]]) -> str:
+    """Return a table of means, of 4,000 and more simulated rows."""
+    places = [place for place, name in enumerate(columns) if "n = 1000," not in name]
+    shown = ([re.sub(" ± [0-9.]+", "", row[place]) for place in places] for row in rows)
+    return markdown([columns[place] for place in places], shown)
 
 
 def main() -> None:
@@ -131,9 +143,13 @@ def main() -> None:
     parser.add_argument("--data", help="directory of the data files")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--simulated", action="store_true", help="compare choices instead")
+    parser.add_argument("--csv", type=Path, help="the file for all numbers")
     arguments = parser.parse_args()
     if arguments.simulated:
-        compare_choices(arguments.seeds)
+        rows = compare_choices(arguments.seeds)
+        print(show(CHOSEN, rows))
+        if arguments.csv:
+            write_csv(arguments.csv, CHOSEN, rows)
         return
     tables = [load(arguments.data) for load in (load_bank, load_adult, load_cardio)]
     found: dict[str, dict[Any, list[Scores]]] = {table.name: defaultdict(list) for table in tables}
@@ -142,8 +158,10 @@ def main() -> None:
             for key, reached in scores(table, split, arguments.seeds):
                 found[table.name][key].append(reached)
                 print(table.name, split, *key, reached, file=sys.stderr, flush=True)
-        print(f"\nMeans and standard deviations over {split + 1} seeds\n", flush=True)
-        report(tables, found)
+        rows = report(tables, found)
+        print(f"\nMeans over {split + 1} seeds\n\n{show(FITS, rows)}", flush=True)
+        if arguments.csv:
+            write_csv(arguments.csv, FITS, rows)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ simulated tables of growing width and on the open tables of ``_datasets.py``, wh
 the directory that --data or the environment variable SKDP_DATA names. Both fits are untuned, for
 replaced records, and get the same splits.
 
-    python examples/benchmarks/pure.py --seeds 10
+    python examples/benchmarks/pure.py --seeds 10 --csv docs/measured/pure.csv
+
+The CSV file has all simulated tables; the printed ones have those of `SHOWN` columns.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _measured import markdown, write_csv
 from accuracy import EPSILONS, load_tables, training_size
 from sklearn.metrics import roc_auc_score
 
@@ -24,16 +28,10 @@ from skdp.mechanisms import analytic_gaussian_sigma
 
 DELTA = 1e-6
 WIDTHS = (2, 4, 8, 12, 16, 24, 32, 64)
+SHOWN = (4, 16, 64)
 ROWS = (2000, 20_000)
 FAMILIES = (ObjectivePerturbationLogisticRegression, OperaLogisticRegression)
 Split = tuple[Any, Any, Any, Any]
-
-
-def print_table(head: list[str], rows: list[list[str]]) -> None:
-    """Print a table in markdown."""
-    for line in (head, ["---"] * len(head), *rows):
-        print("| " + " | ".join(line) + " |", flush=True)
-    print()
 
 
 def print_noise() -> None:
@@ -49,7 +47,7 @@ def print_noise() -> None:
         cells = [f"{noise:.3g}" for noise in (*pure, gaussian)]
         rows.append([f"{epsilon:g}", *cells, str(turns)])
     names = [f"D = {width}" for width in WIDTHS]
-    print_table(["epsilon", *names, f"Gaussian, delta = {DELTA:g}", "less up to D ="], rows)
+    print(markdown(["epsilon", *names, f"Gaussian, delta = {DELTA:g}", "less up to D ="], rows))
 
 
 def simulate(n_rows: int, width: int, seeds: int) -> Iterator[Split]:
@@ -99,20 +97,32 @@ def tables(seeds: int, directory: str | None) -> Iterator[tuple[str, float, list
         yield name, table.data_norm, list(table.splits(seeds))
 
 
+def shown(names: list[str]) -> list[str]:
+    """Return the names of open tables and of simulated ones with few of the widths."""
+    hidden = {f"n = {n_rows}, d = {width}" for n_rows in ROWS for width in set(WIDTHS) - set(SHOWN)}
+    return [name for name in names if name not in hidden]
+
+
 def main() -> None:
-    """Print all tables."""
+    """Print all tables, and write all rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", default=None)
+    parser.add_argument("--csv", type=Path, help="the file for all rows")
     options = parser.parse_args()
     print_noise()
+    columns = ["table", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)]
+    found = []
     for family in FAMILIES:
-        rows = [
-            [name, *(compare(family, epsilon, data_norm, splits) for epsilon in EPSILONS)]
+        rows = {
+            name: [name, *(compare(family, epsilon, data_norm, splits) for epsilon in EPSILONS)]
             for name, data_norm, splits in tables(options.seeds, options.data)
-        ]
-        print(f"`{family.__name__}`, delta = 0 / delta = {DELTA:g}:\n")
-        print_table(["table", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)], rows)
+        }
+        found += [[family.__name__, *row] for row in rows.values()]
+        print(f"`{family.__name__}`:\n")
+        print(markdown(columns, [rows[name] for name in shown(list(rows))]))
+    if options.csv:
+        write_csv(options.csv, ["estimator", *columns], found)
 
 
 if __name__ == "__main__":

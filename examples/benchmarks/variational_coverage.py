@@ -7,15 +7,18 @@ whose 90 % interval holds their true probability; the excess of the expected log
 the truth; and the slope that a recalibration would multiply scores by. Beside it DP-SGD and
 objective perturbation.
 
-    python examples/benchmarks/variational_coverage.py         # about five minutes
+    # about five minutes; the file has all epsilons, the printed table .1 and 1
+    python examples/benchmarks/variational_coverage.py --csv docs/measured/variational.csv
     python examples/benchmarks/variational_coverage.py --fast  # one table of each kind
 """
 
-import sys
+import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _measured import markdown, write_csv
 from scipy.special import expit, logit, xlogy
 
 from skdp import (
@@ -30,6 +33,16 @@ KINDS = {  # and bounds on row norms
 }
 LONGEST = {"loose bound": 4.0}  # where rows are shorter
 N_ROWS = 2000
+
+
+COLUMNS = ["columns", "epsilon", "coverage", "uncorrected"]
+COLUMNS += ["slope", "slope, DP-SGD", "slope, objective"]
+COLUMNS += ["log loss", "log loss, DP-SGD", "log loss, objective"]
+
+
+def shown(lines: list[list[str]]) -> list[list[str]]:
+    """Return the lines of the page."""
+    return [line for line in lines if line[1] in ("0.1", "1")]
 
 
 def draw(kind: str, n: int, rng: np.random.Generator) -> Any:
@@ -79,22 +92,30 @@ def measurements(kind: str, epsilon: float, seed: int) -> Iterator[tuple[str, li
         yield name, measure(clf.fit(X, y), X_new, truth_new)
 
 
-def main(seeds: int) -> None:
-    for kind in KINDS:
-        for epsilon in (0.1, 0.5, 1.0, 3.0):
-            found: dict[str, list[list[float]]] = {}
-            for seed in range(100, 100 + seeds):  # defaults were chosen on others
-                for name, values in measurements(kind, epsilon, seed):
-                    found.setdefault(name, []).append(values)
-            for name, values in found.items():
-                excess, slope, _ = np.median(values, axis=0)
-                coverage = np.mean(values, axis=0)[2]
-                print(
-                    f"{kind:11} epsilon {epsilon:<4g} {name:14} excess log loss {excess:.4f}, "
-                    f"slope {slope:.2f}, coverage {coverage:.3f}",
-                    flush=True,
-                )
+def summary(kind: str, epsilon: float, seeds: int) -> list[str]:
+    """Return a line of the table: means of coverage, medians of the others."""
+    found: dict[str, list[list[float]]] = {}
+    for seed in range(100, 100 + seeds):  # defaults were chosen on others
+        for name, values in measurements(kind, epsilon, seed):
+            found.setdefault(name, []).append(values)
+    coverage = [np.mean(found[name], axis=0)[2] for name in ("variational", "noise ignored")]
+    names = ("variational", "DP-SGD", "objective")
+    excess, slopes, _ = np.transpose([np.median(found[name], axis=0) for name in names])
+    numbers = [f"{number:.2f}" for number in (*coverage, *slopes)]
+    return [kind, f"{epsilon:g}", *numbers, *(f"{number:.3f}" for number in excess)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fast", action="store_true", help="one table of each kind")
+    parser.add_argument("--csv", type=Path, help="the file for all lines")
+    arguments = parser.parse_args()
+    seeds = 1 if arguments.fast else 20
+    lines = [summary(kind, epsilon, seeds) for kind in KINDS for epsilon in (0.1, 0.5, 1.0, 3.0)]
+    if arguments.csv:
+        write_csv(arguments.csv, COLUMNS, lines)
+    print(markdown(COLUMNS, shown(lines)))
 
 
 if __name__ == "__main__":
-    main(1 if "--fast" in sys.argv[1:] else 20)
+    main()
