@@ -222,7 +222,7 @@ MISTAKES = {
     "half of the labels guessed": Mistake(
         within(SelfTrainingClassifier, np.where(np.arange(N) % 2, Y, -1)),
         "warned",
-        "SelfTrainingClassifier: rows get labels",
+        "SelfTrainingClassifier: predictions label rows",
     ),
     "rows made up by others": Mistake(
         lambda: SAMPLING["Pipeline"]([("more", Oversampler()), ("model", model())]).fit(X, Y),
@@ -319,7 +319,7 @@ MISTAKES = {
         lambda: NumericColumn("age", 120, 0), ValueError, "column 'age': upper: must exceed"
     ),
     "a category twice": Mistake(
-        lambda: CategoricalColumn("ward", ["A", "A"]), ValueError, "column 'ward': categories: nam"
+        lambda: CategoricalColumn("ward", ["A", "A"]), ValueError, "column 'ward': categories: contains a value twice"
     ),
     "bounds left open": Mistake(
         described(NumericColumn("age"), WARD), ValueError, "column 'age': lower and upper: not giv"

@@ -160,7 +160,7 @@ def rows_of(name: str, found: dict[str, Any]) -> list[tuple[str, str, str, str]]
         seconds = np.mean([each["seconds"] for each in same], axis=0)
         verdict = (
             f"{min(percents):.2f} to {max(percents):.2f}; epsilon spent {spent:.4f}; "
-            f"{seconds[0]:.0f} s and {found['features']:.0f} s for features"
+            f"{seconds[0]:.0f} s per fit, {found['features']:.0f} s for features"
         )
         experiment = f"{NAMES[name]} at ({epsilon:g}, 1e-5)"
         printed = PRINTED.get(name, {}).get(epsilon, "-")
@@ -176,7 +176,10 @@ def main(fast: bool) -> None:
         tables = X, y, X_test, y_test
         found: dict[str, Any] = {"features": time.process_time() - start, "private": []}
         if fast:
-            print("no privacy:", LogisticRegression(max_iter=200).fit(X, y).score(X_test, y_test))
+            print(
+                "accuracy without privacy:",
+                LogisticRegression(max_iter=200).fit(X, y).score(X_test, y_test),
+            )
         for seed in range(1 if fast else SEEDS):
             ready, mean = centre(tables, seed)
             for epsilon in (8.0,) if fast else PRINTED[name]:

@@ -265,7 +265,7 @@ def test_parts_of_one_class_vote_for_it_and_empty_ones_for_the_first():
         ({}, {"groups": np.arange(200) / 3.0}, "groups must hold"),
         ({}, {"groups": np.ones((200, 2), dtype=int)}, "groups must hold"),
         ({}, {"sample_weight": np.ones(200)}, "does not support sample_weight"),
-        ({}, {"colour": 1}, "takes X, y, X_public and groups"),
+        ({}, {"colour": 1}, "accepts X, y, X_public and groups"),
     ],
 )
 def test_what_is_wrong_is_said_before_the_charge(settings, others, message):
