@@ -319,7 +319,9 @@ MISTAKES = {
         lambda: NumericColumn("age", 120, 0), ValueError, "column 'age': upper: must exceed"
     ),
     "a category twice": Mistake(
-        lambda: CategoricalColumn("ward", ["A", "A"]), ValueError, "column 'ward': categories: contains a value twice"
+        lambda: CategoricalColumn("ward", ["A", "A"]),
+        ValueError,
+        "column 'ward': categories: contains a value twice",
     ),
     "bounds left open": Mistake(
         described(NumericColumn("age"), WARD), ValueError, "column 'age': lower and upper: not giv"

@@ -43,5 +43,5 @@ def test_every_benchmark_stands_in_the_table_of_benchmarks():
 def test_files_of_measured_rows_are_linked_and_links_have_files():
     folder = ROOT / "docs" / "measured"
     pages = [path.read_text() for path in (ROOT / "docs").glob("*.md")]
-    linked = {name for text in pages for name in re.findall(r"<measured/([^>]+)>`", text)}
+    linked = {name for text in pages for name in re.findall(r"\]\(measured/([^)]+)\)", text)}
     assert linked == {path.name for path in folder.iterdir()}

@@ -259,7 +259,7 @@ def report(saved: list[list[str]], fits: list[list[str]]) -> Iterator[str]:
         "## Noise by batch and number of steps",
         "",
         "Numbers of rows in a batch are expected ones for Poisson batches. "
-        "{download}`All lengths <measured/hidden_state.csv>`.",
+        "[All lengths](measured/hidden_state.csv).",
         "",
         show_savings(saved),
         "",
@@ -294,7 +294,7 @@ def report(saved: list[list[str]], fits: list[list[str]]) -> Iterator[str]:
         wrapped(
             "Accuracy of default logistic regression on held-out rows at epsilon 1, and median "
             "seconds of a fit. Mean and standard deviation over seeds (20 on small tables, 3 on "
-            "large ones). {download}`Epsilon 0.5 and 3 <measured/hidden_state_fits.csv>`."
+            "large ones). [Epsilon 0.5 and 3](measured/hidden_state_fits.csv)."
         ),
         "",
         show_accuracies(fits),

@@ -26,7 +26,7 @@ HEAD = """# Reproduced experiments
 
 Printed results of the papers behind skdp, and of a lecture, next to those of skdp. **No guarantee**
 marks numbers that do not bound the privacy loss of every record, even if their digits agree
-([errata](errata.md)). {download}`All rows <measured/reproductions.csv>` include more results that
+([errata](errata.md)). [All rows](measured/reproductions.csv) include more results that
 the papers do not have.
 
 ## Summary
