@@ -389,7 +389,7 @@ MISTAKES = {
             frame=FRAME.astype({"cost": object}),
         ),
         "reviewed",
-        "cells are texts that are no numbers",
+        "cells are texts that are not numbers",
     ),
     "thousands separators in a column of texts": Mistake(
         described(NumericColumn("cost", 0, 1e4), frame=FRAME.astype({"cost": "string"})),

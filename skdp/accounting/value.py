@@ -105,7 +105,7 @@ class PrivacyValue(float):
 
 
 def check_guarantee(name: str, value: float) -> None:
-    """Refuse a PrivacyValue that is no guarantee; accept plain floats."""
+    """Refuse a PrivacyValue that is not a guarantee; accept plain floats."""
     if not isinstance(value, PrivacyValue) or value.is_guarantee:
         return
     if not value.is_differential_privacy:

@@ -415,7 +415,7 @@ def _conform(pandas: Any, frame: Any, schema: TableSchema) -> Any:
                 frame[name] = pandas.to_numeric(frame[name])
             except (TypeError, ValueError):  # its message quotes a cell
                 raise ValueError(
-                    f"column {name!r} contains a cell that is no number. Is it another table? The "
-                    "cell is not shown, since it may be private."
+                    f"column {name!r} contains a cell that is not a number. Is it another table? "
+                    "The cell is not shown, since it may be private."
                 ) from None
     return frame

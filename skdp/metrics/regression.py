@@ -189,7 +189,7 @@ class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
             responds(model, "__sklearn_tags__") and is_classifier(model)
         ):
             raise TypeError(
-                f"{type(model).__name__} predicts no numbers: pass a fitted regressor, or use "
+                f"{type(model).__name__} does not predict numbers: pass a fitted regressor, or use "
                 "PrivateEvaluation for a classifier."
             )
         return self._scale(model), model.predict

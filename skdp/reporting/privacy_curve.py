@@ -229,7 +229,7 @@ class PrivacyCurveDisplay:
         return self
 
     def _label(self, name: str | None) -> str:
-        """Return the text of the legend, which always shows if a value is no guarantee."""
+        """Return the text of the legend, which always shows if a value is not a guarantee."""
         remarks = [self.adjacency] if self.adjacency else []
         if not self.is_differential_privacy:
             remarks.append("no differential privacy")

@@ -54,7 +54,7 @@ _HARMLESS = (
 )
 
 _NO_NUMBER = (
-    "X holds text or other values that are no numbers: an argument must be a string or a real "
+    "X holds text or other values that are not numbers: an argument must be a string or a real "
     "number within the floats. Encode categories with a public list of them, for example with "
     "OneHotEncoder(categories=[...])."
 )
@@ -82,7 +82,7 @@ _WITHHELD = (
 
 
 HOLDS_TIMES = (
-    "holds times or dates, which are no numbers: describe it as a DateColumn of a TableSchema, or "
+    "holds times or dates, which are not numbers: describe it as a DateColumn of a TableSchema, or "
     "two of them as days_between(...). Or convert it to numbers row by row, in a unit you choose."
 )
 _LARGEST = sys.float_info.max
@@ -311,7 +311,7 @@ def canonical_rows(X: Any) -> Any:
 def public_error(error: Exception, *tables: Any) -> Exception:
     """Return the error of a check with the public part of its message.
 
-    For cells that are no numbers, it describes all of them instead of the first.
+    For cells that are not numbers, it describes all of them instead of the first.
     """
     message, kind = public_message(str(error)), type(error)
     if message in (_NO_NUMBER, _WITHHELD):
@@ -321,7 +321,7 @@ def public_error(error: Exception, *tables: Any) -> Exception:
 
 
 def _fault_of_cells(table: Any) -> type[Exception] | None:
-    """Return the kind of error for cells that are no numbers, independently of their place."""
+    """Return the kind of error for cells that are not numbers, independently of their place."""
     if not isinstance(table, list | tuple) and not hasattr(table, "__array__"):
         return None
     try:

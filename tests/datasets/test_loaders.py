@@ -220,6 +220,8 @@ def test_without_pandas_the_extra_is_named(monkeypatch):
 def test_a_cell_that_is_no_number_is_not_quoted(tmp_path):
     rows = [HEART_ROWS[0], HEART_ROWS[1].replace("160.0", "Jane Doe")]
     (tmp_path / "heart_cleveland.csv").write_text("\n".join(rows) + "\n")
-    with pytest.raises(ValueError, match="'trestbps' contains a cell that is no number") as raised:
+    with pytest.raises(
+        ValueError, match="'trestbps' contains a cell that is not a number"
+    ) as raised:
         datasets.fetch_heart(path=tmp_path)
     assert "Jane" not in str(raised.value) and raised.value.__suppress_context__

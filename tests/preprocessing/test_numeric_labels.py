@@ -80,7 +80,7 @@ def test_drafts_leave_bounds_open_and_tuples_are_bounds():
 
 @pytest.mark.parametrize("cell", [None, "much", np.nan, b"3"])
 def test_no_cell_is_quoted_and_none_but_a_missing_one_decides(cell):
-    with pytest.raises(SchemaError, match="missing or no number") as caught:
+    with pytest.raises(SchemaError, match="missing or not a number") as caught:
         STAY.encode(np.array([1.0, cell], dtype=object))
     assert "much" not in str(caught.value)
     far = STAY.encode(np.array([np.inf, -np.inf, 10**400, "7.5", True], dtype=object))

@@ -177,7 +177,7 @@ def test_what_is_no_number_is_missing(cell):
     cells[:] = 1, cell
     column = NumericColumn("age", 0, 1, missing="indicator")
     assert column.encode(cells).tolist() == [[1, 0], [0, 1]]
-    with pytest.raises(ValueError, match=r"column 'age': missing: .*or.* no number") as refused:
+    with pytest.raises(ValueError, match=r"column 'age': missing: .*or.* not a number") as refused:
         NumericColumn("age", 0, 1).encode(cells)
     assert "SECRET" not in str(refused.value) and "12345" not in str(refused.value)
 

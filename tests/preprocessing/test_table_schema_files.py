@@ -176,7 +176,7 @@ SAME = [BooleanColumn("a", ["n", "b=c"]), BooleanColumn("a=b", ["n", "c"])]
         (lambda: TableSchema(["age"]), "must contain columns such as NumericColumn"),
         (lambda: TableSchema(SAME), "features with the same name: a=b=c"),
         (lambda: TableSchema([IgnoredColumn("a")]).preprocessor(), "no column is a feature"),
-        (lambda: TableSchema([NumericColumn("a", 0, 1)])["b"], "'b' is no column"),
+        (lambda: TableSchema([NumericColumn("a", 0, 1)])["b"], "'b' is not a column"),
         (lambda: TableSchema(SAME, interactions="a"), "interactions: must be a list of tuples"),
         (acting("a"), "interactions: must be a list, got 'a'"),
         (acting(("a",)), r"two or more features each, got \['a'\]"),
@@ -193,7 +193,7 @@ SAME = [BooleanColumn("a", ["n", "b=c"]), BooleanColumn("a=b", ["n", "c"])]
         (bounds({"ward": "ABC"}), "column 'ward': must be public bounds"),
         (bounds({"ward": {"A", "B"}}), "column 'ward': must be public bounds"),
         (bounds({"ward": ["A"]}), "column 'ward': categories: must contain at least two"),
-        (bounds({"age": (0, 1)}, "ill"), "label: 'ill' is no column"),
+        (bounds({"age": (0, 1)}, "ill"), "label: 'ill' is not a column"),
         (bounds({"age": (0, 1), "ill": None}, "ill"), "label 'ill': classes: not given"),
         (bounds({"age": (0, 1), "ill": {0, 1}}, "ill"), "a set has no order"),
         (bounds([("a", (0, 1))]), "bounds must be a mapping"),
@@ -247,7 +247,7 @@ def test_drafts_read_names_and_types_only():
     assert '"lower": null' in draft.to_json()
     with pytest.raises(ValueError, match=r"column 'age': lower and upper: not given\. Take"):
         draft.preprocessor()
-    with pytest.raises(ValueError, match="'ills' is no column"):
+    with pytest.raises(ValueError, match="'ills' is not a column"):
         TableSchema.draft(one, label="ills")
 
 

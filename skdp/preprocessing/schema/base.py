@@ -270,7 +270,7 @@ class FeatureColumn(Column, ABC):
         return self._fail(
             "missing",
             "the policy is 'refuse' and the table has a cell that is missing or, in a numeric "
-            "column, no number (such as a text with a thousands separator, a decimal comma or a "
+            "column, not a number (such as a text with a thousands separator, a decimal comma or a "
             "unit). Choose 'ignore', 'indicator' or 'fill' with a public fill_value, or drop such "
             "rows by a rule that looks at one row at a time.",
         )
@@ -372,7 +372,7 @@ def _type_name(dtype: Any) -> str:
 
 
 def as_numbers(cells: np.ndarray, codes: Sequence[Any]) -> np.ndarray:
-    """Return cells as float64; NaN for missing cells, codes and cells that are no number.
+    """Return cells as float64; NaN for missing cells, codes and cells that are not a number.
 
     Infinity stays. Text is the number that Python's ``float`` reads in it.
     """

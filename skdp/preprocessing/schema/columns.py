@@ -81,7 +81,7 @@ class NumericColumn(FeatureColumn):
         - ``"auto"``: steps if there are cuts, waves if there are only spikes, else scaled.
           ``TableSchema.pipeline(..., encoding="auto")`` uses waves.
     missing : {"refuse", "ignore", "indicator", "fill"}, default="refuse"
-        Treatment of a cell that is missing or no number: an error; zeros; zeros and an indicator
+        Treatment of a cell that is missing or not a number: an error; zeros; zeros and an indicator
         feature; or `fill_value`. Text counts as the number that Python's ``float`` reads in it.
     fill_value : float or None, default=None
         Public constant for ``missing="fill"``.
@@ -231,7 +231,7 @@ class NumericColumn(FeatureColumn):
         return [name for part in self.parts for name in names[part]] + indicator
 
     def _read(self, cells: np.ndarray) -> np.ndarray:
-        """Return cells as numbers, with NaN for missing cells and cells that are no number."""
+        """Return cells as numbers, with NaN for missing cells and cells that are not a number."""
         numbers = as_numbers(cells, self.missing_codes)
         absent = np.isnan(numbers)
         if self.missing == "refuse" and absent.any():

@@ -231,7 +231,7 @@ class TableDescription(SchemaPart):
         for column in self.columns:
             if column.name == name:
                 return column
-        raise KeyError(f"{name!r} is no column of the schema: {[c.name for c in self.columns]}.")
+        raise KeyError(f"{name!r} is not a column of the schema: {[c.name for c in self.columns]}.")
 
     @property
     def _parts(self) -> tuple[Any, ...]:

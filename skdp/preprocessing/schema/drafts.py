@@ -136,7 +136,7 @@ def _typed(names: Any, dtypes: Any) -> list[tuple[str, Any]]:
 
 def _refuse_no_column(label: str | None, names: list[str]) -> None:
     if label is not None and label not in names:
-        raise ValueError(f"label: {label!r} is no column of the table.")
+        raise ValueError(f"label: {label!r} is not a column of the table.")
 
 
 def sample_rows(schema: Any, n: int, marginals: Any, random_state: Any) -> Any:

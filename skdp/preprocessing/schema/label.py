@@ -216,8 +216,8 @@ class NumericLabel(_Label):
         if np.isnan(found).any():
             raise self._fail(
                 "cells",
-                "the table has a label that is missing or no number. Drop such rows by a rule that "
-                "looks at one row at a time. The value is not shown, since it may be private.",
+                "the table has a label that is missing or not a number. Drop such rows by a rule "
+                "that looks at one row at a time. The value is not shown, since it may be private.",
             )
         return np.clip(found, self.lower, self.upper)
 

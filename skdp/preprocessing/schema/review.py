@@ -67,7 +67,7 @@ def _doubts(part: Any, cells: np.ndarray) -> Iterator[str]:
         texts = [cell for cell in cells[absent].tolist() if isinstance(cell, str) and cell.strip()]
         if texts:
             yield (
-                f"{len(texts)} of {cells.size} cells are texts that are no numbers, and count as "
+                f"{len(texts)} of {cells.size} cells are texts that are not numbers, and count as "
                 "missing. Check for thousands separators, decimal commas and units."
             )
         if known.size and part.lower is not None and part.upper is not None:

@@ -265,7 +265,7 @@ class TableSchema(TableDescription):
 
             - bounds that equal the smallest and largest cell to the last digit;
             - cells beyond the bounds, or within a small part of them; many missing cells;
-            - texts that are no numbers; unlisted cells; units with too many rows.
+            - texts that are not numbers; unlisted cells; units with too many rows.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class TableSchema(TableDescription):
         >>> schema = TableSchema([NumericColumn("cost", 0, 9000)])
         >>> made_up = pd.DataFrame({"cost": ["1,200", "300", "8,000", "20"]})
         >>> print(schema.review(made_up)[-1])
-        column 'cost': 2 of 4 cells are texts that are no numbers, and count as missing. ...
+        column 'cost': 2 of 4 cells are texts that are not numbers, and count as missing. ...
         """
         return review_frame(self, frame)
 
@@ -383,8 +383,8 @@ class TableSchema(TableDescription):
         Returns
         -------
         DataFrame
-            Numeric columns are float64, with NaN for cells that are no number. Columns with a list
-            of numbers are objects: exact integers, floats for other numbers, and text for other
+            Numeric columns are float64, with NaN for cells that are not a number. Columns with a
+            list of numbers are objects: exact integers, floats for other numbers, text for other
             cells. A number is written as in JSON; 01 is none. If False or True is listed, true and
             false stand for them in upper or lower case. All other columns are text, including
             dates, which are read when they are encoded. An empty cell is missing unless it is
