@@ -28,7 +28,7 @@ const ASKED_AS = {
   faq:
     "frequently asked questions, which epsilon, choose epsilon, what does epsilon mean, what is delta, "
     + "anonymous, GDPR, sample size, how many patients, random forest, save a model, several hospitals, "
-    + "XGBoost, share a model with another hospital",
+    + "XGBoost, share a model with another hospital, what is public, public information, what is not covered",
   glossary: "definitions, terms, meaning, what is differential privacy, epsilon, delta, adjacency, sensitivity, mu, what does it mean",
   images: "X-ray, scans, pixels, convolution, transfer learning",
   inspection:
