@@ -146,6 +146,16 @@ class Meaning:
         known = [row for row in rows if row is not None and len(row)]
         return float(np.sqrt(sum(np.max(np.sum(row**2, axis=1)) for row in known)))
 
+    @property
+    def half_ranges(self) -> Array:
+        """Half the range of each feature over all cells; NaN if unknown."""
+        found = np.full(self.n_features, np.nan)
+        for part, where in zip(self.parts, self._slices, strict=True):
+            rows = self._rows(part, where) if where.stop - where.start <= _WIDEST else None
+            if rows is not None and len(rows):
+                found[where] = np.ptp(rows, axis=0) / 2.0
+        return found
+
     def with_lines(self, names: Any) -> Meaning:
         """Return the meaning with lines in place of the curves of some numeric columns."""
         names = tuple(names) if np.ndim(names) == 1 else (names,)

@@ -1,0 +1,280 @@
+"""`PrivateInference`: intervals of the coefficients of a public linear model, from private rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.base.parameters import check_choice, check_integer, check_real, parameter
+from skdp.base.scikit_learn import last_step
+from skdp.estimators.labels import encode_labels
+from skdp.fitting import FitProgress
+from skdp.inference._models import LinearPart, read_linear
+from skdp.inference._release import Covariance, Look, LookPlan, norm_of_rows, refuse_large
+from skdp.inference._result import InferenceResult
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
+from skdp.solvers import Rows
+from skdp.tables.records import Records, fit_context
+from skdp.tables.row_scores import Way
+from skdp.tables.units import about_units
+
+
+class _Looked(Judged):
+    """Records that are checked once and read once more."""
+
+    def check_rows(self) -> None:
+        """Refuse rows and columns that have changed."""
+        Records.check_rows(self)
+
+
+class PrivateInference(EvaluatesModel):
+    """Odds ratios of a public linear model with intervals, from private rows and one charge.
+
+    The sum of scores and the information matrix of the rows, at the coefficients of the model, are
+    released once with Gaussian noise. Corrected coefficients, intervals, odds ratios and p-values
+    follow without further cost. The model may be fitted privately on the same rows, for its own
+    charge, or come from elsewhere.
+
+    See Also
+    --------
+    PublicWeights : Coefficients that were published elsewhere.
+
+    Notes
+    -----
+    Rows are divided by the public bound on rows with their constant column; longer rows are
+    shortened first. The noise is that of the scores alone: the information adds nothing to the
+    sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or the mean of
+    the rows of an id in ``groups=``. Proofs: ``docs/proofs/inference.md``.
+
+    The look uses the coefficients as the model publishes them, with its recalibration. Public class
+    weights move the intercept by the logarithm of their ratio, which is taken back before.
+
+    Intervals are for the coefficients of the population: those that fit best, for shortened rows,
+    if the logistic model does not hold. They do not cover the choice of columns by private scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import ObjectivePerturbationLogisticRegression
+    >>> from skdp.inference import PrivateInference
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
+    >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
+    >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
+    >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
+    >>> bool(result.coefficients["p_value"][0] < 0.05)
+    True
+    >>> result.privacy_spent_.epsilon
+    1.0
+    """
+
+    covariance: Covariance = parameter(
+        '{"model", "sandwich"}',
+        """Variance of the scores. ``"model"`` uses the information, which suits independent records
+        and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
+        squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
+        are narrower for ids with several rows. It requires add-remove.""",
+        default="model",
+    )
+    prior_sd: float = parameter(
+        "float",
+        """Standard deviation of the normal prior of each coefficient, in log odds per half the
+        range of its column, and of the intercept, in log odds. Declare it before the look. The
+        range follows from the schema; without one, columns are taken to share `data_norm`
+        equally.""",
+        default=2.5,
+    )
+    data_norm: float | None = parameter(
+        "float or None",
+        """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
+        down to it. None uses that of the model.""",
+        default=None,
+    )
+    unit_weighting: Literal["mean", "sum"] = parameter(
+        '{"mean", "sum"}',
+        """Weight of the rows of one id in ``groups=``. ``"mean"``: together they count as one row.
+        ``"sum"``: each counts as one row, up to `max_unit_rows` per id; all noise grows by that
+        factor, and intervals of ``covariance="model"`` require independent rows.""",
+        default="mean",
+    )
+    max_unit_rows: int | None = parameter(
+        "int or None",
+        """Public number of rows that an id counts at most; required for ``"sum"``, where rows of
+        larger units are down-weighted, and not used otherwise.""",
+        default=None,
+    )
+
+    _assumptions = (
+        "the model is public: its fit was charged for the private rows that it learned from",
+        "the columns of a row behind the steps of the model are a function only of that row",
+        "the label set, the bound on rows, the prior and all parameters are public",
+    )
+    _released = ("noisy sums of scores and of information", "all intervals computed from them")
+    _arithmetic = REAL_NUMBERS
+    _records = _Looked
+    _needs_new_rows = False
+
+    def evaluate(
+        self, model: Any, X: Any, y: Any = None, *, groups: Any = None
+    ) -> InferenceResult:
+        """Charge the budget, read the rows once, and release all intervals.
+
+        Parameters
+        ----------
+        model : fitted classifier, pipeline or PublicWeights
+            Public linear model of two classes: fitted privately, on these rows or others, or known
+            from elsewhere. Steps before it must treat each row by itself.
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Private rows, in the format of the model. For a pipeline of a schema, also the complete
+            table.
+        y : array of shape (n_samples,) or None, default=None
+            Labels, all from the label set of the model. None uses the label column of the table,
+            for a pipeline of a schema.
+        groups : array of shape (n_samples,) or None, default=None
+            Patient id of each row. Each patient is then protected with all rows. None uses the id
+            column of the table if it has one, for a pipeline of a schema.
+
+        Returns
+        -------
+        InferenceResult
+            Coefficients and odds ratios with intervals.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For invalid parameters or input, or a model that is not linear or has more than two
+            classes, before the charge. Also after the charge, if the steps of the model fail on
+            the rows.
+        BudgetExceededError
+            If the charge exceeds the remaining budget; the rows are not used.
+        """
+        found: InferenceResult = self._release(
+            X, y, {"model": model, "subgroups": None, "groups": groups}
+        )
+        return found
+
+    def privacy_plan(
+        self, n_samples: int, n_features: int | None = None, groups: bool = False
+    ) -> PrivacySpent:
+        """Return the privacy cost of `evaluate`; nothing is charged.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows, or of patients. The cost does not depend on it.
+        n_features : int or None, default=None
+            Not used: the cost does not depend on it either.
+        groups : bool, default=False
+            Whether `evaluate` will have ``groups=``.
+
+        Returns
+        -------
+        PrivacySpent
+            Record of the look, for the methods of budgets.
+
+        Examples
+        --------
+        >>> from skdp.budget import BudgetAccountant
+        >>> from skdp.inference import PrivateInference
+        >>> plan = PrivateInference(epsilon=0.5).privacy_plan(n_samples=5000)
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=1e-5)
+        >>> bool(budget.check(plan)[0] > 0.5)
+        True
+        """
+        self._check_parameters()
+        check_integer("n_samples", n_samples, at_least=1)
+        return self._spent(self._plan_look(groups), groups, ())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("covariance", self.covariance, ("model", "sandwich"))
+        check_real("prior_sd", self.prior_sd, at_least=1e-3, at_most=1e3)
+        check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
+        allowed = () if self.unit_weighting == "sum" else (None,)
+        remedy = "unit_weighting='sum' requires this public bound."
+        check_integer("max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy)
+
+    def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
+        part = read_linear(model, self.data_norm)
+        return part, part.shown
+
+    def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
+        return encode_labels(truth, about.classes)[1]
+
+    def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
+        if last_step(model) is model:  # its columns are those of the table
+            return Way(), claims_of(model)
+        return examine_model(model, ask, X)
+
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
+        records = super()._read(X, y, params)
+        about: LinearPart = records.about
+        refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
+        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
+        rows = records.X if about.steps else about.checked(records.X)
+        return replace(records, X=rows, assumptions=(said, *records.assumptions))
+
+    def _plan(self, records: Judged) -> LookPlan:
+        return self._plan_look(records.by_unit)
+
+    def _plan_about(self, n_rows: int, about: Any) -> LookPlan:
+        return self._plan_look(by_unit=False)
+
+    def _plan_look(self, by_unit: bool) -> LookPlan:
+        in_sum = by_unit and self.unit_weighting == "sum"
+        heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
+        given = self.epsilon, self.delta, self._relation, self.covariance
+        return LookPlan.build(*given, heaviest)
+
+    def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
+        if by_unit:
+            most = f"each counts as one row, together as at most {plan.heaviest:g} rows"
+            equal = "they count equally, together as one row"
+            in_sum = self.unit_weighting == "sum"
+            assumptions = (about_units(most if in_sum else equal), *assumptions)
+        return super()._spent(plan, by_unit, assumptions)
+
+    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Look:
+        about, units = records.about, records.units
+        X = about.encoded(records.X) if about.steps else records.X
+        signs = np.where(records.targets == 1, np.int8(1), np.int8(-1))
+        shares = None if units is None else units.weights(plan.heaviest)
+        codes = None if units is None else units.codes
+        rows = Rows.from_matrix(
+            *(X, signs, about.data_norm, about.constant, "signs", shares),
+            None if units is None else units.n_units,
+        )
+        exact = plan.sum(rows, about.theta, codes)
+        if hasattr(X, "check_rows"):
+            X.check_rows()
+        return plan.release(exact, about.theta, self._stream_of(plan, about, X, signs, codes))
+
+    def _stream_of(self, plan: LookPlan, about: LinearPart, *used: Any) -> RandomStream:
+        """Return the source of the noise, which a seed ties to rows, weights and plan."""
+        context = b""
+        if is_seeded(self.random_state):
+            X, *columns = (part for part in used if part is not None)
+            public = plan.event, plan.adjacency, about.theta, about.data_norm, about.constant
+            context = fit_context(self, X, *columns, inferred=public)
+        return resolve_random_state(self.random_state, context)
+
+    def _result(
+        self, plan: LookPlan, records: Judged, released: Look, spent: PrivacySpent
+    ) -> InferenceResult:
+        about: LinearPart = records.about
+        names = [*about.names, *(["intercept"] if about.constant else [])]
+        return InferenceResult(
+            released,
+            about.prior(float(self.prior_sd)),
+            about.contrasts,
+            np.array(names, dtype=object),
+            about.constant / norm_of_rows(about.constant),
+            f"class = {about.classes.tolist()[1]}",
+            spent,
+        )
