@@ -220,7 +220,8 @@ EVALUATIONS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "change"), [
+    ("name", "change"),
+    [
         *((name, "rows") for name in EVALUATIONS),
         *((name, "labels") for name in ("evaluation", "inference")),
     ],

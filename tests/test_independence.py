@@ -217,7 +217,13 @@ def test_all_that_is_public_and_draws_noise_is_watched():
     charged = set().union(*(drawn(name, None)[1] for name in RELEASES))
     public = [
         name
-        for module in (skdp.estimators, skdp.preprocessing, skdp.metrics, skdp.inference, skdp.model_selection)
+        for module in (
+            skdp.estimators,
+            skdp.preprocessing,
+            skdp.metrics,
+            skdp.inference,
+            skdp.model_selection,
+        )
         for name in module.__all__
         if hasattr(getattr(module, name), "_fit") or hasattr(getattr(module, name), "evaluate")
     ]

@@ -9,8 +9,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, PrivateLinearRegression
 from skdp.exceptions import RowsChangedError
-from skdp.mechanisms.random_stream import RandomStream
 from skdp.inference import PrivateInference
+from skdp.mechanisms.random_stream import RandomStream
 from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.statistics import private_mean
 from skdp.statistics._terms import Terms

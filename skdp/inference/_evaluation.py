@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -119,9 +119,7 @@ class PrivateInference(EvaluatesModel):
     _records = _Looked
     _needs_new_rows = False
 
-    def evaluate(
-        self, model: Any, X: Any, y: Any = None, *, groups: Any = None
-    ) -> InferenceResult:
+    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> InferenceResult:
         """Charge the budget, read the rows once, and release all intervals.
 
         Parameters
@@ -198,7 +196,9 @@ class PrivateInference(EvaluatesModel):
         check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
         allowed = () if self.unit_weighting == "sum" else (None,)
         remedy = "unit_weighting='sum' requires this public bound."
-        check_integer("max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy)
+        check_integer(
+            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
+        )
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
         part = read_linear(model, self.data_norm)

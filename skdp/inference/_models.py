@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
 
 from skdp.base.parameters import check_real
-from skdp.base.scikit_learn import BaseEstimator, columns_of, fitted_model, last_and_meaning, responds
+from skdp.base.scikit_learn import (
+    BaseEstimator,
+    columns_of,
+    fitted_model,
+    last_and_meaning,
+    responds,
+)
 from skdp.inference._release import LARGEST_WEIGHT, constant_value, norm_of_rows
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows

@@ -171,7 +171,9 @@ def test_a_relation_that_is_not_given_is_that_of_the_block(name):
     assert [entry["adjacency"] for entry in budget.entries()] == ["add-remove"]
 
 
-@pytest.mark.parametrize("name", ["DPSGDClassifier", "private_mean", "PrivateEvaluation", "PrivateInference"])
+@pytest.mark.parametrize(
+    "name", ["DPSGDClassifier", "private_mean", "PrivateEvaluation", "PrivateInference"]
+)
 def test_a_relation_that_is_given_stays(name):
     ours = BudgetAccountant(100.0, 1e-3, adjacency="replace-one")
     with ours:  # converted

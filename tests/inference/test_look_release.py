@@ -107,14 +107,17 @@ def test_units_are_no_further_apart_than_declared(kind, most):
         for count in rng.integers(1, 7, 2):
             rows = hostile_rows(rng, 2)[:count]
             pair.append(unit(*map(np.array, zip(*rows, strict=True))))
-        gap = np.linalg.norm(pair[0] - pair[1]) if kind[0] == "replace-one" else max(
-            map(np.linalg.norm, pair)
+        gap = (
+            np.linalg.norm(pair[0] - pair[1])
+            if kind[0] == "replace-one"
+            else max(map(np.linalg.norm, pair))
         )
         assert gap <= plan.sums.l2
 
 
 def bound(t, k, adjacency, s, r, cosine, length=1.0):
     """Return the squared distance of residuals s and r, of rows of norm 1 and `length`."""
+
     def own(residual, norm):
         terms = (residual * norm) ** 2, (t * residual * (1 - residual) * norm**2) ** 2
         return sum(terms) + (k * (residual * norm) ** 2) ** 2
