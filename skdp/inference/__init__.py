@@ -2,6 +2,7 @@
 
 from skdp.inference._evaluation import PrivateInference
 from skdp.inference._models import PublicWeights
+from skdp.inference._regression import RegressionResult
 from skdp.inference._result import InferenceResult
 
-__all__ = ["InferenceResult", "PrivateInference", "PublicWeights"]
+__all__ = ["InferenceResult", "PrivateInference", "PublicWeights", "RegressionResult"]

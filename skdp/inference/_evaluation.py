@@ -11,9 +11,15 @@ import numpy as np
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
 from skdp.base.scikit_learn import last_step
-from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._models import LinearPart, read_linear
+from skdp.inference._regression import (
+    ErrorPlan,
+    RegressionPart,
+    RegressionResult,
+    is_regressor,
+    read_regression,
+)
 from skdp.inference._release import Covariance, Look, LookPlan, norm_of_rows, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
@@ -93,6 +99,19 @@ class PrivateInference(EvaluatesModel):
         "float or None",
         """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
         down to it. None uses that of the model.""",
+        default=None,
+    )
+    target_bounds: Any = parameter(
+        "tuple of float or None",
+        """Public bounds (low, high) of the target, for regressors. They scale the prior; nothing is
+        clipped. None uses those of the model.""",
+        default=None,
+    )
+    error_sd: float | None = parameter(
+        "float or None",
+        """Rough standard deviation of the errors of a regressor, public, in units of the target.
+        Residuals count up to twice this size, and noise grows with it. None uses the
+        ``residual_std_`` or ``scale_`` that the model has released.""",
         default=None,
     )
     unit_weighting: Literal["mean", "sum"] = parameter(
@@ -193,6 +212,7 @@ class PrivateInference(EvaluatesModel):
         check_choice("covariance", self.covariance, ("model", "sandwich"))
         check_real("prior_sd", self.prior_sd, at_least=1e-3, at_most=1e3)
         check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        check_real("error_sd", self.error_sd, above=0.0, at_most=1e50, allowed=(None,))
         check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
         allowed = () if self.unit_weighting == "sum" else (None,)
         remedy = "unit_weighting='sum' requires this public bound."
@@ -201,11 +221,19 @@ class PrivateInference(EvaluatesModel):
         )
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
+        if is_regressor(model):
+            if self.covariance != "model" or self.unit_weighting != "mean":
+                raise ValueError(
+                    "For a regressor, covariance must be 'model' and unit_weighting 'mean'."
+                )
+            own = self.data_norm, self.target_bounds, self.error_sd
+            regression = read_regression(model, *own)
+            return regression, regression.shown
         part = read_linear(model, self.data_norm)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
-        return encode_labels(truth, about.classes)[1]
+        return about.encode(truth)
 
     def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
         if last_step(model) is model:  # its columns are those of the table
@@ -221,12 +249,14 @@ class PrivateInference(EvaluatesModel):
         return replace(records, X=rows, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
-        return self._plan_look(records.by_unit)
+        return self._plan_look(records.by_unit, records.about)
 
     def _plan_about(self, n_rows: int, about: Any) -> LookPlan:
-        return self._plan_look(by_unit=False)
+        return self._plan_look(by_unit=False, about=about)
 
-    def _plan_look(self, by_unit: bool) -> LookPlan:
+    def _plan_look(self, by_unit: bool, about: Any = None) -> LookPlan:
+        if isinstance(about, RegressionPart):
+            return ErrorPlan.of(self.epsilon, self.delta, self._relation, about.limit)
         in_sum = by_unit and self.unit_weighting == "sum"
         heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
         given = self.epsilon, self.delta, self._relation, self.covariance
@@ -243,17 +273,17 @@ class PrivateInference(EvaluatesModel):
     def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Look:
         about, units = records.about, records.units
         X = about.encoded(records.X) if about.steps else records.X
-        signs = np.where(records.targets == 1, np.int8(1), np.int8(-1))
+        targets = records.targets
         shares = None if units is None else units.weights(plan.heaviest)
         codes = None if units is None else units.codes
         rows = Rows.from_matrix(
-            *(X, signs, about.data_norm, about.constant, "signs", shares),
+            *(X, targets, about.data_norm, about.constant, about.kind, shares),
             None if units is None else units.n_units,
         )
         exact = plan.sum(rows, about.theta, codes)
         if hasattr(X, "check_rows"):
             X.check_rows()
-        return plan.release(exact, about.theta, self._stream_of(plan, about, X, signs, codes))
+        return plan.release(exact, about.theta, self._stream_of(plan, about, X, targets, codes))
 
     def _stream_of(self, plan: LookPlan, about: LinearPart, *used: Any) -> RandomStream:
         """Return the source of the noise, which a seed ties to rows, weights and plan."""
@@ -261,6 +291,7 @@ class PrivateInference(EvaluatesModel):
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
             public = plan.event, plan.adjacency, about.theta, about.data_norm, about.constant
+            public += (plan.limit,) if isinstance(plan, ErrorPlan) else ()
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 
@@ -268,6 +299,10 @@ class PrivateInference(EvaluatesModel):
         self, plan: LookPlan, records: Judged, released: Look, spent: PrivacySpent
     ) -> InferenceResult:
         about: LinearPart = records.about
+        if isinstance(about, RegressionPart):
+            units = records.units
+            count = records.n_rows if units is None else units.n_units
+            return RegressionResult(released, about, float(self.prior_sd), count, spent)
         names = [*about.names, *(["intercept"] if about.constant else [])]
         return InferenceResult(
             released,

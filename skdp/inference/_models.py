@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,9 @@ from skdp.base.scikit_learn import (
     last_and_meaning,
     responds,
 )
+from skdp.estimators.labels import encode_labels
 from skdp.inference._release import LARGEST_WEIGHT, constant_value, norm_of_rows
+from skdp.losses.base import TargetKind
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -35,16 +37,16 @@ _WITHHELD = (
 
 
 class PublicWeights:
-    """Coefficients of a two-class linear model that were published elsewhere.
+    """Coefficients of a linear model that were published elsewhere.
 
     Parameters
     ----------
     coef : array-like of shape (n_features,)
-        Log odds of ``classes[1]`` per unit of each column.
+        Log odds of ``classes[1]``, or the target of a regression, per unit of each column.
     intercept : float, default=0.0
-        Log odds of a row of zeros.
-    classes : sequence of two labels, default=(0, 1)
-        Labels, sorted.
+        Log odds, or the target, of a row of zeros.
+    classes : sequence of two labels or None, default=(0, 1)
+        Labels, sorted; None for a regression.
     feature_names : sequence of str or None, default=None
         Names of the columns.
 
@@ -72,11 +74,12 @@ class PublicWeights:
     ) -> None:
         self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
         self.intercept_ = np.array([check_real("intercept", intercept)])
-        self.classes_ = np.asarray(classes)
         if self.coef_.shape[0] != 1 or self.coef_.size == 0 or not np.isfinite(self.coef_).all():
             raise ValueError("coef must be a flat list of finite numbers, at least one.")
-        if self.classes_.shape != (2,):
-            raise ValueError(f"classes must be two labels, got {classes!r}.")
+        if classes is not None:
+            self.classes_ = np.asarray(classes)
+            if self.classes_.shape != (2,):
+                raise ValueError(f"classes must be two labels, got {classes!r}.")
         self.n_features_in_ = self.coef_.shape[1]
         if feature_names is not None:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
@@ -95,6 +98,11 @@ class LinearPart:
     data_norm: float
     names: NDArray[Any]
     constant: float  # value of the constant column over `data_norm`; 0 without an intercept
+    kind: ClassVar[TargetKind] = "signs"
+
+    def encode(self, truth: Any) -> Array:
+        """Return labels as signs."""
+        return np.where(encode_labels(truth, self.classes)[1] == 1, np.int8(1), np.int8(-1))
 
     @property
     def norm(self) -> float:
@@ -164,7 +172,7 @@ class _Shape(BaseEstimator):
 
 def read_linear(model: Any, data_norm: float | None) -> LinearPart:
     """Return the linear part of a fitted two-class model, or refuse the model."""
-    steps, linear = _taken_apart(model)
+    steps, linear = linear_end(model)
     name = type(linear).__name__
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
         raise TypeError(
@@ -180,26 +188,38 @@ def read_linear(model: Any, data_norm: float | None) -> LinearPart:
     coef = np.asarray(linear.coef_, dtype=np.float64).ravel()
     intercept = float(np.asarray(linear.intercept_, dtype=np.float64).ravel()[0])
     _refuse_nonlinear(linear, coef, intercept)
-    if data_norm is None and not responds(linear, "_row_bound"):
-        raise ValueError(
-            f"declare data_norm, a public bound on the norm of a row: {name} has none."
-        )
-    bound = float(linear._row_bound if data_norm is None else data_norm)
+    bound = bound_of_rows(linear, data_norm)
     fits_intercept = bool(getattr(linear, "fit_intercept", True))
     constant = constant_value(coef.size, fits_intercept)
     shift = _shift(linear, classes)
     if shift and not fits_intercept:
         raise ValueError(f"{name} has class weights but no intercept, which they would move.")
     _, meaning = last_and_meaning(model)
-    names = _names(steps, linear, coef.size)
+    names = names_of(steps, linear, coef.size)
     own = coef, intercept - shift, bound, names, constant
     part = LinearPart(tuple(steps), linear, meaning, classes, *own)
-    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
-        raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
+    refuse_huge(part)
     return part
 
 
-def _taken_apart(model: Any) -> tuple[list[Any], Any]:
+def bound_of_rows(linear: Any, data_norm: float | None) -> float:
+    """Return the public bound on rows, or that of the model."""
+    if data_norm is None and not responds(linear, "_row_bound"):
+        name = type(linear).__name__
+        raise ValueError(
+            f"declare data_norm, a public bound on the norm of a row: {name} has none."
+        )
+    return float(linear._row_bound if data_norm is None else data_norm)
+
+
+def refuse_huge(part: LinearPart) -> None:
+    """Refuse weights whose margins may overflow."""
+    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
+        name = type(part.linear).__name__
+        raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
+
+
+def linear_end(model: Any) -> tuple[list[Any], Any]:
     """Return the steps of nested pipelines and searches, and their last step."""
     steps: list[Any] = []
     while True:
@@ -242,7 +262,7 @@ def _shift(linear: Any, classes: NDArray[Any]) -> float:
     return math.log(high / low)
 
 
-def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
+def names_of(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
     """Return the names of columns, or numbered ones."""
     names = getattr(linear, "feature_names_in_", None)
     for step in steps:
