@@ -110,7 +110,7 @@ class PrivateInference(EvaluatesModel):
     error_sd: float | None = parameter(
         "float or None",
         """Rough standard deviation of the errors of a regressor, public, in units of the target.
-        Residuals count up to twice this size, and noise grows with it. None uses the
+        Residuals count up to 1.5 times this size, and noise grows with it. None uses the
         ``residual_std_`` or ``scale_`` that the model has released.""",
         default=None,
     )

@@ -66,7 +66,7 @@ ERROR_BOUNDS: dict[Adjacency, ErrorBounds] = {
 }
 
 # Residuals count up to this number of standard deviations.
-_REACH = 2.0
+_REACH = 1.5
 # Scaled targets beyond are the same: their residuals are clipped.
 _LARGEST_TARGET = 1e200
 # Below this number of deviations of its noise, the share of unclipped records is unknown.
@@ -410,7 +410,7 @@ class RegressionResult(JsonRecord):
         found = []
         if self._slope < _HIDDEN:
             found.append(
-                "The noise hides how many residuals are within twice error_sd: declare a larger "
+                "The noise hides how many residuals are within 1.5 times error_sd: declare a larger "
                 "error_sd, or use more records."
             )
         if weak.size:
