@@ -244,9 +244,8 @@ class PrivateInference(EvaluatesModel):
         records = super()._read(X, y, params)
         about: LinearPart = records.about
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
-        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        return replace(records, X=rows, assumptions=(said, *records.assumptions))
+        return replace(records, X=rows, assumptions=(*about.assumptions, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
         return self._plan_look(records.by_unit, records.about)

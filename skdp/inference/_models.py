@@ -105,6 +105,11 @@ class LinearPart:
         return np.where(encode_labels(truth, self.classes)[1] == 1, np.int8(1), np.int8(-1))
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Public bounds, for the statement."""
+        return (f"rows are clipped to the public norm data_norm={self.data_norm:g}",)
+
+    @property
     def norm(self) -> float:
         """Bound on rows with their constant column."""
         return self.data_norm * norm_of_rows(self.constant)

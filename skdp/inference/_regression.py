@@ -21,7 +21,7 @@ from scipy import sparse
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import JsonRecord
 from skdp.base.parameters import Adjacency, cached_property, check_bounds, check_real
-from skdp.base.scikit_learn import last_and_meaning, responds
+from skdp.base.scikit_learn import fitted_model, last_and_meaning, responds
 from skdp.estimators.labels import read_numbers
 from skdp.inference._models import (
     LinearPart,
@@ -161,6 +161,7 @@ class RegressionPart(LinearPart):
     Weights are for targets less `origin`, over half the range of their bounds.
     """
 
+    target: str  # with its unit
     half: float
     origin: float
     limit: float
@@ -171,6 +172,12 @@ class RegressionPart(LinearPart):
         with np.errstate(over="ignore"):
             scaled = (read_numbers(truth) - self.origin) / self.half
         return np.clip(scaled, -_LARGEST_TARGET, _LARGEST_TARGET)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Public bounds, for the statement."""
+        size = f"residuals are clipped to the public size {self.limit * self.half:g}"
+        return (*super().assumptions, size)
 
     @property
     def directions(self) -> Array:
@@ -245,10 +252,12 @@ def read_regression(
     low, high = check_bounds("target_bounds", next((at for at in given if at is not None), None))
     if error_sd is None:
         released = (getattr(linear, at, math.nan) for at in ("residual_std_", "scale_"))
-        error_sd = next((at for at in released if math.isfinite(at)), None)
+        error_sd = next((at for at in released if 0.0 < at < math.inf), None)
     _refuse_other_scores(linear, coef, intercept, low, high)
-    remedy = f"Declare a rough standard deviation of the errors: {name} has released none."
-    error_sd = check_real("error_sd", error_sd, above=0.0, at_most=1e50, remedy=remedy)
+    if error_sd is None:
+        raise ValueError(
+            f"declare error_sd, a rough standard deviation of the errors: {name} has released none."
+        )
     constant = constant_value(coef.size, bool(getattr(linear, "fit_intercept", True)))
     half = high / 2.0 - low / 2.0
     origin = low + half if constant > 0.0 else intercept
@@ -262,12 +271,19 @@ def read_regression(
         data_norm=bound_of_rows(linear, data_norm),
         names=names_of(steps, linear, coef.size),
         constant=constant,
+        target=_words_of_target(model),
         half=half,
         origin=origin,
         limit=_REACH * error_sd / half,
     )
     refuse_huge(part)
     return part
+
+
+def _words_of_target(model: Any) -> str:
+    label = getattr(getattr(fitted_model(model), "schema", None), "label", None)
+    unit = getattr(label, "unit", "")
+    return f"{getattr(label, 'name', '')} ({unit})" if unit else getattr(label, "name", "")
 
 
 def _refuse_other_scores(linear: Any, coef: Array, intercept: float, *bounds: float) -> None:
@@ -400,7 +416,7 @@ class RegressionResult(JsonRecord):
             {**words, **numbers},
             estimate="coefficient",
             confidence=self.confidence,
-            target=getattr(self.part.known, "target", ""),
+            target=self.part.target,
             intercept_at=at,
             reason=self._reason(words["name"][weak]),
         )
