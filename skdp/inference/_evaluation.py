@@ -14,7 +14,7 @@ from skdp.base.scikit_learn import last_step
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._models import LinearPart, read_linear
-from skdp.inference._release import Covariance, Look, LookPlan, norm_of_rows, refuse_large
+from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
@@ -67,7 +67,7 @@ class PrivateInference(EvaluatesModel):
     >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
     >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
     >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
-    >>> bool(result.coefficients["p_value"][0] < 0.05)
+    >>> bool(result.table()["p_value"][0] < 0.05)
     True
     >>> result.privacy_spent_.epsilon
     1.0
@@ -268,13 +268,5 @@ class PrivateInference(EvaluatesModel):
         self, plan: LookPlan, records: Judged, released: Look, spent: PrivacySpent
     ) -> InferenceResult:
         about: LinearPart = records.about
-        names = [*about.names, *(["intercept"] if about.constant else [])]
-        return InferenceResult(
-            released,
-            about.prior(float(self.prior_sd)),
-            about.contrasts,
-            np.array(names, dtype=object),
-            about.constant / norm_of_rows(about.constant),
-            f"class = {about.classes.tolist()[1]}",
-            spent,
-        )
+        deviation = float(self.prior_sd)
+        return InferenceResult(released, about, deviation, about.prior(deviation), spent)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from contextlib import suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
+from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import check_real
 from skdp.base.scikit_learn import (
     BaseEstimator,
@@ -20,6 +24,7 @@ from skdp.base.scikit_learn import (
     responds,
 )
 from skdp.inference._release import LARGEST_WEIGHT, constant_value, norm_of_rows
+from skdp.plans.coefficient_noise import JointNoise
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -27,6 +32,10 @@ Array = NDArray[np.float64]
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
+_ABOUT_BAND = (
+    "sampling of rows and all privacy noise, from one look: the normal law with the covariance of "
+    "the estimates"
+)
 _WITHHELD = (
     "the steps before the linear model failed on the rows, or did not return finite numbers in the "
     "columns of the model. Their message is withheld, because it may quote private values, and the "
@@ -86,6 +95,7 @@ class PublicWeights:
 class LinearPart:
     """A linear two-class model behind steps that treat each row by itself."""
 
+    model: Any  # as it was given
     steps: tuple[Any, ...]
     linear: Any
     meaning: Any  # of the columns behind a schema, if known
@@ -100,6 +110,12 @@ class LinearPart:
     def norm(self) -> float:
         """Bound on rows with their constant column."""
         return self.data_norm * norm_of_rows(self.constant)
+
+    @property
+    def target(self) -> str:
+        """Label whose log odds are estimated, such as "died = 1"."""
+        label = getattr(getattr(fitted_model(self.model), "schema", None), "label", None)
+        return f"{getattr(label, 'name', 'class')} = {self.classes.tolist()[1]}"
 
     @property
     def theta(self) -> Array:
@@ -127,6 +143,28 @@ class LinearPart:
             return found
         return np.append(found, deviation * norm_of_rows(self.constant) / self.constant)
 
+    def corrected(self, weights: Array, covariance: Array, spent: PrivacySpent) -> Any:
+        """Return the model with a logistic regression of these scaled weights as last step."""
+        back = np.zeros((self.coef.size + 1, weights.size))
+        back[: weights.size] = self.contrasts
+        values = back @ weights
+        joint = SimpleNamespace(noise_covariance=covariance)
+        found: Any = CorrectedModel(fit_intercept=self.constant > 0.0)
+        before = None if isinstance(self.linear, PublicWeights) else self.linear
+        vars(found).update(
+            coef_=values[None, :-1],
+            intercept_=values[-1:],
+            classes_=self.classes,
+            n_features_in_=self.coef.size,
+            privacy_spent_=spent,
+            _coef_noise_=JointNoise(_ABOUT_BAND, 1.0, exact=True, solution=joint, back=back),
+            _row_bound=self.data_norm,
+            _before=before,
+        )
+        if responds(self.linear, "feature_names_in_"):
+            found.feature_names_in_ = self.linear.feature_names_in_
+        return _replaced(self.model, found)
+
     def transform(self, X: Any) -> Any:
         """Return the columns of the linear model."""
         for step in self.steps:
@@ -151,6 +189,16 @@ class LinearPart:
         except (Exception, SystemExit):
             pass
         raise ValueError(_WITHHELD)
+
+
+class CorrectedModel(LogisticRegression):
+    """Logistic regression with the estimates of a look as coefficients; it cannot be fitted."""
+
+    _stands_on = "_before"
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Refuse: a fit would not be private."""
+        raise TypeError("this model has the estimates of a look. Fit a private model instead.")
 
 
 class _Shape(BaseEstimator):
@@ -193,7 +241,7 @@ def read_linear(model: Any, data_norm: float | None) -> LinearPart:
     _, meaning = last_and_meaning(model)
     names = _names(steps, linear, coef.size)
     own = coef, intercept - shift, bound, names, constant
-    part = LinearPart(tuple(steps), linear, meaning, classes, *own)
+    part = LinearPart(model, tuple(steps), linear, meaning, classes, *own)
     if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
         raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
     return part
@@ -209,6 +257,17 @@ def _taken_apart(model: Any) -> tuple[list[Any], Any]:
             model = model.steps[-1][1]
         elif type(model) is not FrozenEstimator:
             return steps, model
+
+
+def _replaced(model: Any, last: Any) -> Any:
+    """Return a shallow copy of a model, unwrapped, with another last step."""
+    while type(model) is FrozenEstimator or responds(model, "best_estimator_"):
+        model = fitted_model(model.estimator if type(model) is FrozenEstimator else model)
+    if not responds(model, "steps"):
+        return last
+    model, (name, before) = copy.copy(model), model.steps[-1]
+    model.steps = [*model.steps[:-1], (name, _replaced(before, last))]
+    return model
 
 
 def _refuse_nonlinear(linear: Any, coef: Array, intercept: float) -> None:
