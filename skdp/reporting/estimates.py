@@ -26,15 +26,12 @@ _LATEX = str.maketrans({letter: f"\\{letter}" for letter in "&%$#_{}"} | {
 def _shown(*numbers: float, ratio: bool = False) -> list[str]:
     """Return an estimate and its interval to two digits of the width, relative for ratios."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        width = abs(float(np.diff(np.log(numbers[1:]) if ratio else numbers[1:])[0]))
-    if not np.isfinite([width, *numbers]).all() or width == 0.0:
+        ends = np.log(numbers[1:]) if ratio else np.asarray(numbers[1:], dtype=np.float64)
+        width = abs(float(ends[1] - ends[0])) * (numbers[1] if ratio else 1.0)
+    if not np.isfinite(width) or width == 0.0 or (ratio and numbers[2] > 100.0 * numbers[1]):
         return [f"{number:.3g}" if np.isfinite(number) else "-" for number in numbers]
-    sizes = [width * (number if ratio else 1.0) for number in numbers]
-    if max(sizes) > 1e5 or min(sizes) < 1e-9:
-        return [f"{number:.3g}" for number in numbers]
-    digits = [1 - int(np.floor(np.log10(size))) for size in sizes]
-    pairs = zip(numbers, digits, strict=True)
-    return [f"{round(number, own):,.{max(own, 0)}f}" for number, own in pairs]
+    digits = 1 - int(np.floor(np.log10(width)))
+    return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
 
 
 def _beside(value: Any) -> str:
