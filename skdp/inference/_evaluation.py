@@ -14,7 +14,7 @@ from skdp.base.scikit_learn import last_step
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._models import LinearPart, read_linear
-from skdp.inference._release import Covariance, Look, LookPlan, norm_of_rows, refuse_large
+from skdp.inference._release import Covariance, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
@@ -67,7 +67,7 @@ class PrivateInference(EvaluatesModel):
     >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
     >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
     >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
-    >>> bool(result.coefficients["p_value"][0] < 0.05)
+    >>> bool(result.coefficients()["p_value"][0] < 0.05)
     True
     >>> result.privacy_spent_.epsilon
     1.0
@@ -78,7 +78,7 @@ class PrivateInference(EvaluatesModel):
         """Variance of the scores. ``"model"`` uses the information, which suits independent records
         and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
         squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
-        are narrower for ids with several rows. It requires add-remove.""",
+        are narrower for ids with several rows. Its coverage is measured for add-remove.""",
         default="model",
     )
     prior_sd: float = parameter(
@@ -93,6 +93,13 @@ class PrivateInference(EvaluatesModel):
         "float or None",
         """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
         down to it. None uses that of the model.""",
+        default=None,
+    )
+    reference: Any = parameter(
+        "label or None",
+        """Class that others are compared with, for models of more than two classes. ``"rest"``
+        compares each class with all others, which suits one-vs-rest models. Not used for two
+        classes.""",
         default=None,
     )
     unit_weighting: Literal["mean", "sum"] = parameter(
@@ -201,7 +208,7 @@ class PrivateInference(EvaluatesModel):
         )
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
-        part = read_linear(model, self.data_norm)
+        part = read_linear(model, self.data_norm, self.reference)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
@@ -215,22 +222,22 @@ class PrivateInference(EvaluatesModel):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         records = super()._read(X, y, params)
         about: LinearPart = records.about
-        refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
-        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
+        refuse_large(about.outputs[0].theta.size, records.n_rows, self.covariance, records.by_unit)
+        said = f"rows are clipped to the public norm data_norm={about.scale.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
         return replace(records, X=rows, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
-        return self._plan_look(records.by_unit)
+        return self._plan_look(records.by_unit, len(records.about.outputs))
 
-    def _plan_about(self, n_rows: int, about: Any) -> LookPlan:
-        return self._plan_look(by_unit=False)
+    def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+        return self._plan_look(False, len(about.outputs))
 
-    def _plan_look(self, by_unit: bool) -> LookPlan:
+    def _plan_look(self, by_unit: bool, n_outputs: int = 1) -> LookPlan:
         in_sum = by_unit and self.unit_weighting == "sum"
         heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
         given = self.epsilon, self.delta, self._relation, self.covariance
-        return LookPlan.build(*given, heaviest)
+        return LookPlan.build(*given, heaviest, n_outputs)
 
     def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         if by_unit:
@@ -240,41 +247,40 @@ class PrivateInference(EvaluatesModel):
             assumptions = (about_units(most if in_sum else equal), *assumptions)
         return super()._spent(plan, by_unit, assumptions)
 
-    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Look:
-        about, units = records.about, records.units
+    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Any:
+        about, units, labels = records.about, records.units, records.targets
         X = about.encoded(records.X) if about.steps else records.X
-        signs = np.where(records.targets == 1, np.int8(1), np.int8(-1))
-        shares = None if units is None else units.weights(plan.heaviest)
-        codes = None if units is None else units.codes
-        rows = Rows.from_matrix(
-            *(X, signs, about.data_norm, about.constant, "signs", shares),
-            None if units is None else units.n_units,
-        )
-        exact = plan.sum(rows, about.theta, codes)
+        n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
+        shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
+        given = np.ones(labels.size, np.int8), about.scale.data_norm, about.scale.constant, "signs"
+        rows = Rows.from_matrix(X, *given, shares, n_units)
+        exact, thetas = [], [output.theta for output in about.outputs]
+        for output in about.outputs:
+            signs = np.where(labels == output.code, np.int8(1), np.int8(-1))
+            part = (labels == output.code) | (labels == output.against)
+            own = shares if output.against is None else shares * part
+            exact.append(plan.sum(rows.with_targets(signs, "signs", own), output.theta, codes))
         if hasattr(X, "check_rows"):
             X.check_rows()
-        return plan.release(exact, about.theta, self._stream_of(plan, about, X, signs, codes))
+        return plan.release(exact, thetas, self._stream_of(plan, about, X, labels, codes))
 
     def _stream_of(self, plan: LookPlan, about: LinearPart, *used: Any) -> RandomStream:
         """Return the source of the noise, which a seed ties to rows, weights and plan."""
         context = b""
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
-            public = plan.event, plan.adjacency, about.theta, about.data_norm, about.constant
+            scale = about.scale.data_norm, about.scale.constant
+            public = plan.event, plan.adjacency, [tuple(each) for each in about.outputs], scale
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 
     def _result(
-        self, plan: LookPlan, records: Judged, released: Look, spent: PrivacySpent
+        self, plan: LookPlan, records: Judged, released: Any, spent: PrivacySpent
     ) -> InferenceResult:
         about: LinearPart = records.about
-        names = [*about.names, *(["intercept"] if about.constant else [])]
-        return InferenceResult(
-            released,
-            about.prior(float(self.prior_sd)),
-            about.contrasts,
-            np.array(names, dtype=object),
-            about.constant / norm_of_rows(about.constant),
-            f"class = {about.classes.tolist()[1]}",
-            spent,
+        labels = about.classes.tolist()
+        pairs = tuple(
+            (labels[each.code], None if each.against is None else labels[each.against])
+            for each in about.outputs
         )
+        return InferenceResult(released, about.scale, pairs, float(self.prior_sd), spent)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,12 +15,12 @@ from sklearn.frozen import FrozenEstimator
 from skdp.base.parameters import check_real
 from skdp.base.scikit_learn import (
     BaseEstimator,
-    columns_of,
     fitted_model,
     last_and_meaning,
     responds,
 )
-from skdp.inference._release import LARGEST_WEIGHT, constant_value, norm_of_rows
+from skdp.inference._release import LARGEST_WEIGHT, constant_value
+from skdp.inference._scale import Scale
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -82,50 +83,23 @@ class PublicWeights:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
 
 
+class Output(NamedTuple):
+    """Log odds of a label against another label, or against all others."""
+
+    code: int  # place in the label set
+    against: int | None  # None for all others
+    theta: Array  # weights on rows of norm 1, without the effect of class weights
+
+
 @dataclass(frozen=True, eq=False)
 class LinearPart:
-    """A linear two-class model behind steps that treat each row by itself."""
+    """A linear classifier behind steps that treat each row by itself."""
 
     steps: tuple[Any, ...]
     linear: Any
-    meaning: Any  # of the columns behind a schema, if known
     classes: NDArray[Any]
-    coef: Array  # of shape (d,)
-    intercept: float  # without the effect of class weights
-    data_norm: float
-    names: NDArray[Any]
-    constant: float  # value of the constant column over `data_norm`; 0 without an intercept
-
-    @property
-    def norm(self) -> float:
-        """Bound on rows with their constant column."""
-        return self.data_norm * norm_of_rows(self.constant)
-
-    @property
-    def theta(self) -> Array:
-        """Weights on rows of norm 1."""
-        weights = self.coef * self.norm
-        if self.constant == 0.0:
-            return weights
-        return np.append(weights, self.intercept * norm_of_rows(self.constant) / self.constant)
-
-    @property
-    def contrasts(self) -> Array:
-        """Coefficients, then the intercept, as linear functions of weights on rows of norm 1."""
-        factors = np.full(self.theta.size, 1.0 / self.norm)
-        if self.constant > 0.0:
-            factors[-1] = self.constant / norm_of_rows(self.constant)
-        return np.diag(factors)
-
-    def prior(self, deviation: float) -> Array:
-        """Return deviations of weights on rows of norm 1, from log odds per half range."""
-        equal = self.data_norm / math.sqrt(self.coef.size)  # of columns that share the bound
-        half = np.full(self.coef.size, np.nan if self.meaning is None else self.meaning.half_ranges)
-        half = np.where(half > 0.0, half, equal)
-        found = deviation * self.norm / np.clip(half, 1e-6 * self.data_norm, self.data_norm)
-        if self.constant == 0.0:
-            return found
-        return np.append(found, deviation * norm_of_rows(self.constant) / self.constant)
+    scale: Scale
+    outputs: tuple[Output, ...]
 
     def transform(self, X: Any) -> Any:
         """Return the columns of the linear model."""
@@ -157,13 +131,13 @@ class _Shape(BaseEstimator):
     """Stand-in for a model in scikit-learn's checks of rows."""
 
     def __init__(self, part: LinearPart) -> None:
-        self.n_features_in_ = part.coef.size
+        self.n_features_in_ = part.scale.names.size
         if not part.steps and responds(part.linear, "feature_names_in_"):
             self.feature_names_in_ = part.linear.feature_names_in_
 
 
-def read_linear(model: Any, data_norm: float | None) -> LinearPart:
-    """Return the linear part of a fitted two-class model, or refuse the model."""
+def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> LinearPart:
+    """Return the linear part of a fitted classifier, or refuse the model."""
     steps, linear = _taken_apart(model)
     name = type(linear).__name__
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
@@ -171,39 +145,58 @@ def read_linear(model: Any, data_norm: float | None) -> LinearPart:
             f"{name} has no coef_, intercept_ and classes_: odds ratios are those of a fitted "
             "linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
         )
-    classes = np.asarray(linear.classes_)
-    if classes.ndim != 1 or classes.size != 2:
-        raise ValueError(
-            f"{name} has {classes.size} classes, but odds ratios are those of two. Fit a "
-            "model of two classes, with one class against a reference class."
-        )
-    coef = np.asarray(linear.coef_, dtype=np.float64).ravel()
-    intercept = float(np.asarray(linear.intercept_, dtype=np.float64).ravel()[0])
+    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
     _refuse_nonlinear(linear, coef, intercept)
     if data_norm is None and not responds(linear, "_row_bound"):
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
     bound = float(linear._row_bound if data_norm is None else data_norm)
-    fits_intercept = bool(getattr(linear, "fit_intercept", True))
-    constant = constant_value(coef.size, fits_intercept)
-    shift = _shift(linear, classes)
-    if shift and not fits_intercept:
-        raise ValueError(f"{name} has class weights but no intercept, which they would move.")
+    has_intercept = bool(getattr(linear, "fit_intercept", True))
+    constant = constant_value(coef.shape[1], has_intercept)
     _, meaning = last_and_meaning(model)
-    names = _names(steps, linear, coef.size)
-    own = coef, intercept - shift, bound, names, constant
-    part = LinearPart(tuple(steps), linear, meaning, classes, *own)
-    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
+    names = _names(steps, linear, coef.shape[1])
+    scale = Scale(names, bound, constant, meaning, label_of(model))
+    classes = np.asarray(linear.classes_)
+    outputs = tuple(_outputs(linear, classes, coef, intercept, scale, reference))
+    if not all(np.linalg.norm(output.theta) <= LARGEST_WEIGHT for output in outputs):
         raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
-    return part
+    return LinearPart(tuple(steps), linear, classes, scale, outputs)
+
+
+def _outputs(
+    linear: Any, classes: NDArray[Any], coef: Array, intercept: Array, scale: Scale, reference: Any
+) -> Iterator[Output]:
+    """Yield the comparisons of labels, without the effect of public class weights."""
+    name, labels = type(linear).__name__, classes.tolist()
+    logs = _log_weights(linear, labels)
+    if any(logs) and scale.constant == 0.0:
+        raise ValueError(f"{name} has class weights but no intercept, which they would move.")
+    if len(labels) == 2 and len(coef) == 1:
+        yield Output(1, 0, scale.theta(coef[0], intercept[0] - logs[1] + logs[0]))
+        return
+    if reference not in (*labels, "rest") or len(coef) != len(labels):
+        raise ValueError(
+            f"{name} has the classes {labels!r}: declare as reference= the one that others are "
+            f"compared with, or 'rest' to compare each with all others, got {reference!r}."
+        )
+    base = labels.index(reference) if reference in labels else None
+    if base is None and any(logs):
+        raise ValueError("reference='rest' is not supported for a model with class weights.")
+    for code in range(len(labels)):
+        if base is None:
+            yield Output(code, None, scale.theta(coef[code], intercept[code]))
+        elif code != base:
+            shifted = intercept[code] - intercept[base] - logs[code] + logs[base]
+            yield Output(code, base, scale.theta(coef[code] - coef[base], shifted))
 
 
 def _taken_apart(model: Any) -> tuple[list[Any], Any]:
     """Return the steps of nested pipelines and searches, and their last step."""
     steps: list[Any] = []
     while True:
-        model = fitted_model(model.estimator if type(model) is FrozenEstimator else model)
+        model = fitted_model(thawed(model))
         if responds(model, "steps"):
             steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
             model = model.steps[-1][1]
@@ -211,26 +204,41 @@ def _taken_apart(model: Any) -> tuple[list[Any], Any]:
             return steps, model
 
 
-def _refuse_nonlinear(linear: Any, coef: Array, intercept: float) -> None:
+def thawed(model: Any) -> Any:
+    """Return the model inside a frozen one."""
+    return model.estimator if type(model) is FrozenEstimator else model
+
+
+def label_of(model: Any) -> str:
+    """Return the name of the label in the schema that made a model, or else "class"."""
+    model = fitted_model(thawed(model))
+    label = getattr(getattr(model, "schema", None), "label", None)
+    if label is None and responds(model, "steps"):
+        return label_of(model.steps[-1][1])
+    return "class" if label is None else str(label.name)
+
+
+def _refuse_nonlinear(linear: Any, coef: Array, intercept: Array) -> None:
     """Refuse a model with other scores than those of its coefficients, by public rows."""
     names = ("_score_rows", "decision_function")
     score = next((getattr(linear, name) for name in names if responds(linear, name)), None)
     if score is None:
         return
-    rows = np.cos(np.arange(_TRIED * coef.size)).reshape(_TRIED, coef.size)
+    rows = np.cos(np.arange(_TRIED * coef.shape[1])).reshape(_TRIED, -1)
     with np.errstate(all="ignore"):
-        wanted, found = rows @ coef + intercept, np.asarray(score(rows)).ravel()
-    if not np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
+        wanted = rows @ coef.T + intercept
+        found = np.asarray(score(rows)).reshape(len(rows), -1)
+    if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
         raise TypeError(
             f"the scores of {type(linear).__name__} are not coef_ times columns plus intercept_."
         )
 
 
-def _shift(linear: Any, classes: NDArray[Any]) -> float:
-    """Return the effect of public class weights on the intercept: the log of their ratio."""
+def _log_weights(linear: Any, labels: list[Any]) -> list[float]:
+    """Return logarithms of public class weights, which move the intercepts of a fit."""
     given = getattr(linear, "class_weight", None)
     if given is None:
-        return 0.0
+        return [0.0] * len(labels)
     weights = linear._label_weights() if responds(linear, "_label_weights") else given
     if not isinstance(weights, dict):
         raise ValueError(
@@ -238,8 +246,7 @@ def _shift(linear: Any, classes: NDArray[Any]) -> float:
             "stored, so that their effect on the intercept is unknown. Fit with public weights or "
             "prevalence={label: share}, or pass PublicWeights with a corrected intercept."
         )
-    low, high = (float(weights.get(label, 1.0)) for label in classes.tolist())
-    return math.log(high / low)
+    return [math.log(float(weights.get(label, 1.0))) for label in labels]
 
 
 def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
@@ -250,6 +257,6 @@ def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
             own = getattr(step, "feature_names_in_", None)
             names = step.get_feature_names_out(own if names is None else names)
     found = None if names is None else np.asarray(names, dtype=object)
-    if found is None or found.shape != (n_features,) or columns_of(linear) != n_features:
+    if found is None or found.shape != (n_features,):
         return np.array([f"x{place}" for place in range(n_features)], dtype=object)
     return found

@@ -8,8 +8,9 @@ mean. The proofs are in ``docs/proofs/inference.md``.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -40,11 +41,11 @@ class Bounds(NamedTuple):
     l2: float
 
 
-# With squared scores replace-one has no proof, and is refused.
 BOUNDS: dict[tuple[Adjacency, Covariance], Bounds] = {
     ("add-remove", "model"): Bounds(3.33019, 0.0, 1.0),
     ("replace-one", "model"): Bounds(4.96, 0.0, 2.0),
     ("add-remove", "sandwich"): Bounds(3.33019, 1.0 / 3.0, math.sqrt(10.0 / 9.0)),
+    ("replace-one", "sandwich"): Bounds(4.96, math.sqrt(2.0) / 3.0, 2.0 * math.sqrt(10.0 / 9.0)),
 }
 
 # The decomposition of a larger matrix takes minutes.
@@ -83,16 +84,12 @@ class LookPlan(OnAllRows):
         adjacency: Adjacency,
         covariance: Covariance = "model",
         heaviest: float = 1.0,
+        n_outputs: int = 1,
     ) -> LookPlan:
         """Derive the noise; it depends neither on the table nor on the weights."""
-        if (adjacency, covariance) not in BOUNDS:
-            raise ValueError(
-                "covariance='sandwich' is proved for add-remove only. Use covariance='model', or "
-                "a budget, or adjacency=, of 'add-remove'."
-            )
         # All that a record contributes is a mean of vectors of rows, times its weight.
         norm = BOUNDS[adjacency, covariance].l2 * heaviest * ROUND_UP
-        sums = Release(_LABEL, norm).least(epsilon, delta)
+        sums = Release(_LABEL, norm).at_once(n_outputs).least(epsilon, delta)
         return cls(sums, adjacency, covariance, heaviest)
 
     @property
@@ -139,10 +136,16 @@ class LookPlan(OnAllRows):
         blocks += [factors[1] * _pack(squares)] if factors[1] else []
         return np.concatenate(blocks)
 
-    def release(self, exact: Array, theta: Array, stream: RandomStream) -> Look:
-        """Return the vector with noise, taken apart."""
-        noisy, noise, width = self.sums.make(exact, stream), self.sums.sigma, theta.size
-        factors, size = self.factors, width * (width + 1) // 2
+    def release(
+        self, exact: Sequence[Array], thetas: Sequence[Array], stream: RandomStream
+    ) -> tuple[Look, ...]:
+        """Return the vectors of all outputs with noise, taken apart; they are one release."""
+        noisy = np.split(self.sums.make(np.concatenate(exact), stream), len(thetas))
+        return tuple(itertools.starmap(self._look, zip(noisy, thetas, strict=True)))
+
+    def _look(self, noisy: Array, theta: Array) -> Look:
+        noise, width, factors = self.sums.sigma, theta.size, self.factors
+        size = width * (width + 1) // 2
         information = unpack_matrix(noisy[width : width + size], width) / factors[0]
         squares = unpack_matrix(noisy[width + size :], width) / factors[1] if factors[1] else None
         noises = noise, noise / factors[0], noise / factors[1] if factors[1] else 0.0

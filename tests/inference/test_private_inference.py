@@ -69,7 +69,7 @@ def refitted(C=np.inf):
 def test_without_noise_and_prior_estimates_are_those_without_privacy(covariance):
     best = refitted()
     terms = EXACT | {"prior_sd": 1e3, "covariance": covariance, "adjacency": "add-remove"}
-    table = PrivateInference(**terms).evaluate(best, X, Y).coefficients
+    table = PrivateInference(**terms).evaluate(best, X, Y).coefficients()
     wanted = np.append(best.coef_, best.intercept_)
     np.testing.assert_allclose(table["coefficient"], wanted, atol=2e-3)
     rows = np.column_stack([X, np.ones(N)])
@@ -81,13 +81,13 @@ def test_without_noise_and_prior_estimates_are_those_without_privacy(covariance)
         table["high"] - table["low"], 2 * 1.96 * np.sqrt(np.diag(variance)), rtol=0.01
     )
     np.testing.assert_allclose(np.exp(table["low"]), table["odds_low"])
-    assert list(table["name"]) == ["x0", "x1", "x2", "intercept"]
+    assert list(table["name"]) == ["x0", "x1", "x2", "(intercept)"]
     assert table["p_value"][0] < 1e-6 and 0.0 < table["p_value"][2] <= 1.0
     assert (table["prior_share"] < 1e-3).all()
 
 
 def test_one_step_corrects_weights_that_are_off():
-    table = PrivateInference(**EXACT, prior_sd=1e3).evaluate(WEIGHTS, X, Y).coefficients
+    table = PrivateInference(**EXACT, prior_sd=1e3).evaluate(WEIGHTS, X, Y).coefficients()
     np.testing.assert_allclose(table["coefficient"], np.append(*map(np.ravel, (
         refitted().coef_, refitted().intercept_
     ))), atol=0.02)  # fmt: skip
@@ -98,7 +98,7 @@ def test_linear_estimators(kind):
     """As they come, of the schema, frozen, and chosen in a search."""
     model = kind(epsilon=8.0, data_norm=1.0, classes=[0, 1]).fit(X, Y)
     result = PrivateInference(epsilon=8.0).evaluate(model, X, Y)
-    table = result.coefficients
+    table = result.coefficients()
     assert table["low"][0] < 2.5 and table["high"][0] > 1.2 and 1.0 < table["coefficient"][0] < 3.0
     value = exact(model, X, Y)
     np.testing.assert_array_equal(value, exact(FrozenEstimator(model), X, Y))
@@ -124,11 +124,11 @@ def test_the_prior_is_in_half_ranges_of_columns():
     """Known behind a schema or a scaler, and else an equal share of the bound."""
     scaled = make_pipeline(BoundedScaler(-0.5, 0.5), skdp.OperaSVC(data_norm=2.0)).fit(X, Y)
     of_scaler = PrivateInference(prior_sd=3.0).evaluate(scaled, X, Y)
-    deviations = of_scaler.contrasts.diagonal() * of_scaler.prior_sd
     half = 1.0 / math.sqrt(3.0)  # rows have norm 1 at most
+    deviations = of_scaler.scale.prior(3.0) * of_scaler.scale.factors
     np.testing.assert_allclose(deviations, [3.0 / half] * 3 + [3.0])
     plain = PrivateInference(prior_sd=3.0, data_norm=2.0).evaluate(scaled[-1], X, Y)
-    deviations = plain.contrasts.diagonal() * plain.prior_sd
+    deviations = plain.scale.prior(3.0) * plain.scale.factors
     np.testing.assert_allclose(deviations, [3.0 * math.sqrt(3.0) / 2.0] * 3 + [3.0])
 
 
@@ -158,17 +158,15 @@ def of_schema(frame):
 def test_a_schema_gives_label_ids_and_names(frame, of_schema):
     result = PrivateInference(epsilon=8.0).evaluate(of_schema, frame)
     assert result.privacy_spent_.unit == "group"
-    names = list(of_schema[:-1].get_feature_names_out())
     table = result.to_frame()
-    assert list(table["name"]) == [*names, "intercept"]
-    columns = "coefficient low high odds_ratio odds_low odds_high p_value prior_share".split()
-    assert list(table.columns) == ["name", *columns]
+    columns = "name step is_reference coefficient low high odds_ratio odds_low odds_high".split()
+    assert list(table.columns) == [*columns, "p_value", "prior_share"]
     parts = SCHEMA.split(frame, groups=True)
     given = {"groups": parts[2], "look": PrivateInference()}
     np.testing.assert_array_equal(
         exact(of_schema, *parts[:2], **given), exact(of_schema, frame, look=PrivateInference())
     )
-    assert "class = yes" in repr(result) and "<table>" in result._repr_html_()
+    assert "died = yes" in repr(result) and "<table>" in result._repr_html_()
     json.loads(result.to_json())
 
 
@@ -279,7 +277,7 @@ class Odd(LogisticRegression):
 @pytest.mark.parametrize(
     ("model", "terms", "words"),
     [
-        (THREE, {}, "has 3 classes"),
+        (THREE, {}, "declare as reference="),
         (DecisionTreeClassifier().fit(X, Y), {}, "no coef_"),
         (skdp.GrpuaMLPClassifier(data_norm=1.0, max_iter=2).fit(X, Y), {}, "no coef_"),
         (skdp.PrivateRidge(data_norm=1.0, target_bounds=(0, 1)).fit(X, Y), {}, "no coef_"),
@@ -294,7 +292,7 @@ class Odd(LogisticRegression):
         (WEIGHTS, {"data_norm": -1.0}, "data_norm must be"),
         (WEIGHTS, {"prior_sd": 0.0}, "prior_sd must be"),
         (WEIGHTS, {"covariance": "robust"}, "covariance must be one of"),
-        (WEIGHTS, {"covariance": "sandwich"}, "add-remove only"),
+        (THREE, {"reference": 7}, "declare as reference="),
         (WEIGHTS, {"unit_weighting": "random-row"}, "unit_weighting must be one of"),
         (WEIGHTS, {"unit_weighting": "sum"}, "requires this public bound"),
         (WEIGHTS, {"epsilon": 0.0}, "epsilon must be"),
@@ -397,7 +395,7 @@ def test_units_are_counted_as_they_are_declared(most):
     (release,) = trace.releases
     p = expit(X @ WEIGHTS.coef_[0] + 0.4)
     total = float(np.sum(shares * p * (1.0 - p)))
-    added = result.constant**2 * total * 4.96  # on the diagonal of the constant column
+    added = result.scale.factors[-1] ** 2 * total * 4.96  # on the diagonal of the constant column
     assert release.value[-1] == pytest.approx(added, rel=1e-9)
     assert release.sensitivity == pytest.approx(2.0 * (most or 1), rel=1e-9)
     spent = result.privacy_spent_
@@ -448,7 +446,7 @@ class AsEstimator(PrivateInference):
         model = PublicWeights(np.linspace(-2.0, 3.0, X.shape[1]))
         model.fit_intercept = False  # a row of zeros is as none
         self.result_ = self.evaluate(model, X, y, groups=groups)
-        self.posterior_ = self.result_.coefficients
+        self.table_ = self.result_.coefficients()
         self.privacy_spent_ = self.result_.privacy_spent_
         return self
 
