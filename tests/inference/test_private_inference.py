@@ -471,3 +471,113 @@ def test_nothing_that_can_be_reached_tells_neighbours_apart(hostile, terms, grou
         AsEstimator(data_norm=1.0, **terms), (X, Y, *beside), (other, labels, *beside)
     )
     assert differences(*fitted) == []
+
+
+THREE_LABELS = np.where(X[:, 2] > 0.2, 2, Y)
+
+
+def three(kind, **terms):
+    return kind(epsilon=50.0, data_norm=1.0, classes=[0, 1, 2], **terms).fit(X, THREE_LABELS)
+
+
+@pytest.mark.parametrize("reference", [0, 2, "rest"])
+def test_classes_are_compared_as_declared(reference):
+    """Each pair of classes on its rows, and each class with the others on all rows."""
+    kinds = {"rest": skdp.ObjectivePerturbationLogisticRegression}
+    model = three(kinds.get(reference, skdp.GrpuaLogisticRegression))
+    look = PrivateInference(reference=reference, adjacency="add-remove", data_norm=1.0)
+    with record_releases() as trace:
+        result = clone(look).evaluate(model, X, THREE_LABELS)
+    (release,) = trace.releases
+    single = PrivateInference(adjacency="add-remove", data_norm=1.0)
+    wanted = []
+    for label in [label for label in (0, 1, 2) if label != reference]:
+        coef, intercept = model.coef_[label], model.intercept_[label]
+        kept = np.full(N, True)
+        if reference != "rest":
+            coef, intercept = coef - model.coef_[reference], intercept - model.intercept_[reference]
+            kept = np.isin(THREE_LABELS, [label, reference])
+        pair = PublicWeights(coef, float(intercept))
+        labels = (THREE_LABELS[kept] == label).astype(int)
+        wanted.append(exact(pair, X[kept], labels, look=single))
+    np.testing.assert_allclose(release.value, np.concatenate(wanted), rtol=1e-9, atol=1e-9)
+    assert release.sensitivity == pytest.approx(math.sqrt(len(wanted)), rel=1e-12)
+    assert result.privacy_spent_.event == look.privacy_plan(N).event
+    table = result.to_frame()
+    assert len(table) == 4 * len(wanted) and table.columns[0] == "class"
+    second = [label for label in (0, 1, 2) if label != reference][1]
+    against = "the rest" if reference == "rest" else reference
+    assert table["class"][4] == f"class = {second} against {against}"
+    json.loads(result.to_json())
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_several_classes_are_as_far_apart_as_declared(adjacency):
+    """A row that all comparisons get wrong moves each of them by as much as a single one."""
+    model = three(skdp.OperaSVC)
+    model.coef_ = np.array([[-1e6, 0.0, 0.0], [1e6, 0.0, 0.0], [1e6, 0.0, 0.0]])
+    model.intercept_ = np.zeros(3)
+    look = PrivateInference(reference="rest", adjacency=adjacency, data_norm=1.0)
+    table, labels = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0, 1])
+    one = exact(model, table, labels, look=look)
+    other = exact(model, table[1:], labels[1:], look=look)
+    with record_releases() as trace:
+        clone(look).evaluate(model, table, labels)
+    most = trace.releases[0].sensitivity / (1.0 if adjacency == "add-remove" else 2.0)
+    assert 0.999 * most < np.linalg.norm(one - other) <= most
+
+
+def test_class_weights_of_several_classes():
+    weights = {0: 1.0, 1: 2.0, 2: 8.0}
+    model = three(skdp.GrpuaLogisticRegression, class_weight=weights)
+    look = PrivateInference(reference=0, data_norm=1.0)
+    moved = three(skdp.GrpuaLogisticRegression)
+    moved.coef_, moved.intercept_ = model.coef_, model.intercept_ - np.log([1.0, 2.0, 8.0])
+    np.testing.assert_allclose(
+        exact(model, X, THREE_LABELS, look=look), exact(moved, X, THREE_LABELS, look=look)
+    )
+    with pytest.raises(ValueError, match="not supported for a model with class weights"):
+        PrivateInference(reference="rest", accountant=Untouchable()).evaluate(model, X, THREE_LABELS)
+
+
+def test_levels_are_compared_with_their_reference(frame, of_schema):
+    """Directions in which rows do not vary are left out, and words are those of the schema."""
+    result = PrivateInference(epsilon=1e6, delta=0.5, prior_sd=1e3).evaluate(
+        SCHEMA.pipeline(skdp.ObjectivePerturbationLogisticRegression(epsilon=100.0)).fit(frame),
+        frame,
+    )
+    table, other = result.coefficients(), result.coefficients({"ward": "C", "age": 20})
+    assert table["name"].tolist() == ["age", "ward=A", "ward=B", "ward=C", "(intercept)"]
+    assert table["step"].tolist() == ["+1 years", "reference", "against A", "against A", ""]
+    assert result.reliable and result.change_of_margins < 0.5
+    assert np.isnan(table["p_value"][1]) and table["odds_ratio"][1] == 1.0
+    value = dict(zip(table["name"], table["coefficient"], strict=True))
+    moved = dict(zip(other["name"], other["coefficient"], strict=True))
+    assert moved["ward=A"] == pytest.approx(-value["ward=C"])
+    assert moved["ward=B"] == pytest.approx(value["ward=B"] - value["ward=C"])
+    shift = value["ward=C"] + (20 - 50) * value["age"]
+    assert moved["(intercept)"] == pytest.approx(value["(intercept)"] + shift)
+    # As without privacy, by units: each patient's rows weigh 1 together.
+    shares = 1.0 / np.bincount(IDS)[IDS]
+    design = np.column_stack(
+        [frame["age"], *(frame["ward"] == level for level in "BC")]
+    ).astype(float)
+    best = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(design, Y, shares)
+    wanted = [best.coef_[0, 0], best.coef_[0, 1], best.coef_[0, 2]]
+    np.testing.assert_allclose([value[k] for k in ("age", "ward=B", "ward=C")], wanted, atol=0.01)
+    with pytest.raises(KeyError, match="no column"):
+        result.coefficients({"height": 3})
+
+
+def test_weights_along_constant_directions_move_to_the_intercept(frame):
+    """Noise of the fit may give all levels of a category the same weight."""
+    model = SCHEMA.pipeline(skdp.ObjectivePerturbationLogisticRegression(epsilon=8.0)).fit(frame)
+    look = PrivateInference(epsilon=1e6, delta=0.5, prior_sd=1e3)
+    before = look.evaluate(model, frame).coefficients()
+    names = list(model[:-1].get_feature_names_out())
+    levels = [place for place, name in enumerate(names) if name.startswith("ward")]
+    model[-1].coef_ = model[-1].coef_.copy()
+    model[-1].coef_[0, levels] += 0.7
+    after = look.evaluate(model, frame).coefficients()
+    for name in ("coefficient", "low", "high"):
+        np.testing.assert_allclose(after[name], before[name], atol=1e-4)
