@@ -96,11 +96,14 @@ class InferenceResult(JsonRecord):
         Returns
         -------
         CoefficientIntervals
-            Dictionary of columns that prints as a table: "name" and "step" describe the change,
-            such as "+1 years" or "against A"; then follow "coefficient", "low", "high",
-            "odds_ratio", "odds_low", "odds_high", "p_value" (NaN where the prior decides),
-            "prior_share" (posterior variance over prior variance) and "is_reference". With more
-            than two classes, "class" is first.
+            Dictionary of columns that prints as a table:
+
+            - "class": compared labels, only for more than two classes;
+            - "name", "step", "is_reference": the change, such as "+1 years" or "against A";
+            - "coefficient", "low", "high": log odds, with an interval;
+            - "odds_ratio", "odds_low", "odds_high": their exponentials;
+            - "p_value": two-sided, NaN where the prior decides;
+            - "prior_share": posterior variance over prior variance.
 
         Raises
         ------

@@ -73,7 +73,7 @@ class Scale:
         return whole
 
     def reduced(self, theta: Array) -> Array:
-        """Return weights in the basis, with what is constant in all rows in the intercept."""
+        """Return weights in the basis; constants of all rows move to the intercept."""
         found = self.basis.T @ theta
         if self.meaning is not None and self.constant > 0.0:
             lost = (theta - self.basis @ found) * self.factors
