@@ -1,0 +1,1 @@
+"""Intervals of coefficients from one look at a private model."""

@@ -133,9 +133,9 @@ class LookPosterior:
         """Return the posterior variance of each contrast over its prior variance, (k,)."""
         rows = self._checked(contrasts)
         prior = np.sqrt(((rows * self.prior_sd) ** 2).sum(axis=1))
-        return np.divide(
-            self.deviations(rows), prior, out=np.ones(len(rows)), where=prior > 0.0
-        ) ** 2
+        return (
+            np.divide(self.deviations(rows), prior, out=np.ones(len(rows)), where=prior > 0.0) ** 2
+        )
 
     def quantiles(self, contrasts: ArrayLike, probabilities: ArrayLike) -> Array:
         """Return quantiles of each contrast, (k, p), for probabilities inside (0, 1)."""
@@ -174,18 +174,6 @@ class LookPosterior:
         change = float(np.maximum(self.eigenvalues, 0.0) @ shift**2)
         weight = float(self.information[column, column]) / constant**2  # sum of p (1 - p)
         return float(np.sqrt(change / max(weight, self.matrix_noise / constant**2, _LARGEST**-1)))
-
-
-def combine_scores(*readings: tuple[Array, float]) -> tuple[Array, float]:
-    """Return the precision-weighted mean of readings of one score, and its noise.
-
-    A reading is a vector and the standard deviation of its noise per coordinate. Noises of
-    different readings are independent.
-    """
-    precisions = [deviation**-2.0 for _, deviation in readings]
-    total = sum(precisions)
-    score = sum(each / total * reading for each, (reading, _) in zip(precisions, readings, strict=True))
-    return np.asarray(score), float(total**-0.5)
 
 
 def look_posterior(
@@ -250,9 +238,7 @@ def look_posterior(
     drawn, spread = given.draw()
     gain = drawn / spread
     pull = gain * given.score - (basis.T / prior**2) @ weights
-    return LookPosterior(
-        weights, matrix, float(s2), prior, values, basis, gain, drawn, pull, cross
-    )
+    return LookPosterior(weights, matrix, float(s2), prior, values, basis, gain, drawn, pull, cross)
 
 
 def _numbers(name: str, values: Any, ndim: int, shape: tuple[int, ...] | None = None) -> Array:
