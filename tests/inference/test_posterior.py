@@ -69,7 +69,7 @@ def test_in_one_dimension_it_is_the_exact_posterior(m, s2, s1):
     variance = h + s1**2
     log = log - 0.5 * np.log(variance) - 0.5 * (u - h * (truth - theta)) ** 2 / variance
     density = np.exp(log - log.max()).sum(axis=0)
-    below = np.cumsum(density) / density.sum()
+    below = (np.cumsum(density) - 0.5 * density) / density.sum()
     levels = [0.025, 0.2, 0.5, 0.8, 0.975]
     wanted = np.interp(levels, below, truth)
     found = look_posterior([theta], [u], [[m]], s1, s2, tau)
