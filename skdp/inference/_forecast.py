@@ -1,6 +1,6 @@
 """Widths of intervals before a look is paid for, from public numbers.
 
-Units are scaled, as in `look_posterior`. Section 8 of ``docs/proofs/inference.md`` derives them.
+Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.md`` derives them.
 """
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ from skdp.inference._posterior import LookPosterior, look_posterior
 Array = NDArray[np.float64]
 
 # Shares of the squared mu of the look.
-STAGES = (0.3, 0.7)
+STAGES = (0.2, 0.8)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A released sum of scores at weights, and what was released with it, in scaled units.
+    """Released sums at weights, in scaled units, and the noise of each.
 
     A reading of the score only, such as that of objective perturbation, has no information.
     """
@@ -34,8 +34,8 @@ class Reading:
     score_noise: float
     information: Array | None = None  # (d, d)
     matrix_noise: float = math.inf
-    covariance: Array | None = None  # (d, d) sum of products of scores
-    covariance_noise: float = math.inf
+    squares: Array | None = None  # (d, d) sum of products of scores, for the sandwich
+    squares_noise: float = math.inf
 
 
 def combine_readings(readings: Sequence[Reading]) -> Reading:
@@ -47,10 +47,10 @@ def combine_readings(readings: Sequence[Reading]) -> Reading:
     theta = sum(part * each.theta for part, each in zip(parts, readings, strict=True))
     score = sum(part * each.score for part, each in zip(parts, readings, strict=True))
     information, noise = _mean([(r.information, r.matrix_noise) for r in readings])
-    covariance, spread = _mean([(r.covariance, r.covariance_noise) for r in readings])
+    squares, spread = _mean([(r.squares, r.squares_noise) for r in readings])
     deviation = _combined([each.score_noise for each in readings])
     return Reading(
-        np.asarray(theta), np.asarray(score), deviation, information, noise, covariance, spread
+        np.asarray(theta), np.asarray(score), deviation, information, noise, squares, spread
     )
 
 
@@ -88,8 +88,8 @@ def posterior_of(reading: Reading, prior_sd: Array) -> LookPosterior:
         reading.score_noise,
         reading.matrix_noise,
         prior_sd,
-        reading.covariance,
-        0.0 if reading.covariance is None else reading.covariance_noise,
+        reading.squares,
+        0.0 if reading.squares is None else reading.squares_noise,
     )
 
 

@@ -29,7 +29,7 @@ def test_readings_are_averaged_by_precision():
     assert found.score_noise == pytest.approx((1 + 0.25 + 0.25) ** -0.5)
     np.testing.assert_allclose(found.information, 1.5 * np.eye(2))
     assert found.matrix_noise == pytest.approx(0.6 / 2**0.5)
-    assert found.covariance is None
+    assert found.squares is None
 
 
 def test_a_combined_score_has_the_noise_that_it_states():
