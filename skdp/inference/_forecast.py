@@ -6,6 +6,7 @@ Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,7 +95,7 @@ def expected_widths(
     variances = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (d,)) ** 2
     prior, identity = np.diag(1.0 / variances), np.eye(d)
 
-    def posterior(noise: Array) -> Array:
+    def posterior(noise: Array) -> Any:
         return np.linalg.inv(information @ np.linalg.solve(noise, information) + prior)
 
     distance = posterior(information + max(fit_noise, 1e-12) ** 2 * identity)
