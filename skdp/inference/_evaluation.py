@@ -13,8 +13,9 @@ from skdp.base.parameters import check_choice, check_integer, check_real, parame
 from skdp.base.scikit_learn import last_step
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
+from skdp.inference._classes import ClassResults
 from skdp.inference._models import LinearPart, read_linear
-from skdp.inference._release import Covariance, LookPlan, refuse_large
+from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
@@ -35,10 +36,10 @@ class _Looked(Judged):
 class PrivateInference(EvaluatesModel):
     """Odds ratios of a public linear model with intervals, from private rows and one charge.
 
-    The sum of scores and the information matrix of the rows, at the coefficients of the model, are
-    released once with Gaussian noise. Corrected coefficients, intervals, odds ratios and p-values
-    follow without further cost. The model may be fitted privately on the same rows, for its own
-    charge, or come from elsewhere.
+    The sum of scores and the information matrix of the rows are released with Gaussian noise, at
+    the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
+    p-values follow without further cost. The model may be fitted privately on the same rows, for
+    its own charge, or come from elsewhere.
 
     See Also
     --------
@@ -67,7 +68,7 @@ class PrivateInference(EvaluatesModel):
     >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
     >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
     >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
-    >>> bool(result.coefficients()["p_value"][0] < 0.05)
+    >>> bool(result.table()["p_value"][0] < 0.05)
     True
     >>> result.privacy_spent_.epsilon
     1.0
@@ -126,8 +127,8 @@ class PrivateInference(EvaluatesModel):
     _records = _Looked
     _needs_new_rows = False
 
-    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> InferenceResult:
-        """Charge the budget, read the rows once, and release all intervals.
+    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Charge the budget, read the rows, and release all intervals.
 
         Parameters
         ----------
@@ -146,8 +147,9 @@ class PrivateInference(EvaluatesModel):
 
         Returns
         -------
-        InferenceResult
-            Coefficients and odds ratios with intervals.
+        InferenceResult or ClassResults
+            Coefficients and odds ratios with intervals; with more than two classes, results by
+            class.
 
         Raises
         ------
@@ -158,10 +160,7 @@ class PrivateInference(EvaluatesModel):
         BudgetExceededError
             If the charge exceeds the remaining budget; the rows are not used.
         """
-        found: InferenceResult = self._release(
-            X, y, {"model": model, "subgroups": None, "groups": groups}
-        )
-        return found
+        return self._release(X, y, {"model": model, "subgroups": None, "groups": groups})
 
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
@@ -222,22 +221,22 @@ class PrivateInference(EvaluatesModel):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         records = super()._read(X, y, params)
         about: LinearPart = records.about
-        refuse_large(about.outputs[0].theta.size, records.n_rows, self.covariance, records.by_unit)
-        said = f"rows are clipped to the public norm data_norm={about.scale.data_norm:g}"
+        refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
+        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
         return replace(records, X=rows, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
-        return self._plan_look(records.by_unit, len(records.about.outputs))
+        return self._plan_look(records.by_unit, 1 + len(records.about.others))
 
     def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
-        return self._plan_look(False, len(about.outputs))
+        return self._plan_look(False, 1 + len(about.others))
 
-    def _plan_look(self, by_unit: bool, n_outputs: int = 1) -> LookPlan:
+    def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
         in_sum = by_unit and self.unit_weighting == "sum"
         heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
         given = self.epsilon, self.delta, self._relation, self.covariance
-        return LookPlan.build(*given, heaviest, n_outputs)
+        return LookPlan.build(*given, heaviest, n_parts)
 
     def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         if by_unit:
@@ -247,40 +246,42 @@ class PrivateInference(EvaluatesModel):
             assumptions = (about_units(most if in_sum else equal), *assumptions)
         return super()._spent(plan, by_unit, assumptions)
 
-    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Any:
+    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
         about, units, labels = records.about, records.units, records.targets
         X = about.encoded(records.X) if about.steps else records.X
         n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
         shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
-        given = np.ones(labels.size, np.int8), about.scale.data_norm, about.scale.constant, "signs"
-        rows = Rows.from_matrix(X, *given, shares, n_units)
-        exact, thetas = [], [output.theta for output in about.outputs]
-        for output in about.outputs:
-            signs = np.where(labels == output.code, np.int8(1), np.int8(-1))
-            part = (labels == output.code) | (labels == output.against)
-            own = shares if output.against is None else shares * part
-            exact.append(plan.sum(rows.with_targets(signs, "signs", own), output.theta, codes))
+        bounds = about.data_norm, about.constant
+        ones = np.ones(labels.size, np.int8)
+        rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
+        parts, tables = (about, *about.others), []
+        for part in parts:
+            signs = np.where(labels == part.code, np.int8(1), np.int8(-1))
+            taken = (labels == part.code) | (labels == part.against) | (part.against is None)
+            tables.append(rows.with_targets(signs, "signs", shares * taken))
+        stream = self._stream_of(plan, parts, X, labels, codes)
+        found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
         if hasattr(X, "check_rows"):
             X.check_rows()
-        return plan.release(exact, thetas, self._stream_of(plan, about, X, labels, codes))
+        return found
 
-    def _stream_of(self, plan: LookPlan, about: LinearPart, *used: Any) -> RandomStream:
+    def _stream_of(self, plan: LookPlan, parts: Any, *used: Any) -> RandomStream:
         """Return the source of the noise, which a seed ties to rows, weights and plan."""
         context = b""
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
-            scale = about.scale.data_norm, about.scale.constant
-            public = plan.event, plan.adjacency, [tuple(each) for each in about.outputs], scale
+            weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
+            public = plan.event, plan.adjacency, plan.heaviest, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 
     def _result(
-        self, plan: LookPlan, records: Judged, released: Any, spent: PrivacySpent
-    ) -> InferenceResult:
+        self, plan: LookPlan, records: Judged, released: list[Look], spent: PrivacySpent
+    ) -> Any:
         about: LinearPart = records.about
-        labels = about.classes.tolist()
-        pairs = tuple(
-            (labels[each.code], None if each.against is None else labels[each.against])
-            for each in about.outputs
-        )
-        return InferenceResult(released, about.scale, pairs, float(self.prior_sd), spent)
+        deviation = float(self.prior_sd)
+        found = [
+            InferenceResult(look, part, deviation, part.prior(deviation), spent)
+            for part, look in zip((about, *about.others), released, strict=True)
+        ]
+        return ClassResults(found) if about.others else found[0]

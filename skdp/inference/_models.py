@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from sklearn.frozen import FrozenEstimator
 
-from skdp.base.parameters import check_real
+from skdp.base.parameters import cached_property, check_real
 from skdp.base.scikit_learn import (
     BaseEstimator,
     fitted_model,
     last_and_meaning,
     responds,
 )
-from skdp.inference._release import LARGEST_WEIGHT, constant_value
-from skdp.inference._scale import Scale
+from skdp.inference._release import LARGEST_WEIGHT, Look, constant_value, norm_of_rows
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -83,23 +83,89 @@ class PublicWeights:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
 
 
-class Output(NamedTuple):
-    """Log odds of a label against another label, or against all others."""
-
-    code: int  # place in the label set
-    against: int | None  # None for all others
-    theta: Array  # weights on rows of norm 1, without the effect of class weights
-
-
 @dataclass(frozen=True, eq=False)
 class LinearPart:
-    """A linear classifier behind steps that treat each row by itself."""
+    """Log odds of a class, linear in columns, behind steps that treat each row by itself."""
 
     steps: tuple[Any, ...]
     linear: Any
+    meaning: Any  # of the columns behind a schema, if known
     classes: NDArray[Any]
-    scale: Scale
-    outputs: tuple[Output, ...]
+    coef: Array  # of shape (d,)
+    intercept: float  # without the effect of class weights
+    data_norm: float
+    names: NDArray[Any]
+    constant: float  # value of the constant column over `data_norm`; 0 without an intercept
+    code: int = 1  # place of the class among the labels
+    against: int | None = 0  # place of the class that it is compared with; None for all others
+    others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
+
+    @property
+    def norm(self) -> float:
+        """Bound on rows with their constant column."""
+        return self.data_norm * norm_of_rows(self.constant)
+
+    @property
+    def theta(self) -> Array:
+        """Weights on rows of norm 1."""
+        weights = self.coef * self.norm
+        if self.constant == 0.0:
+            return weights
+        return np.append(weights, self.intercept * norm_of_rows(self.constant) / self.constant)
+
+    @property
+    def _factors(self) -> Array:
+        """Coefficients, then the intercept, over weights on rows of norm 1."""
+        factors = np.full(self.coef.size, 1.0 / self.norm)
+        if self.constant == 0.0:
+            return factors
+        return np.append(factors, self.constant / norm_of_rows(self.constant))
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal directions in which rows may vary, and the constant column, (d, k).
+
+        Levels of a category add up to a constant, which rows do not tell from the intercept. The
+        noise of the information in such a direction would add to that of all scores.
+        """
+        count, has_intercept = self.coef.size, self.constant > 0.0
+        if self.meaning is None:
+            return np.eye(count + has_intercept)
+        own = self.meaning.basis(range(count), has_intercept)
+        return block_diag(own.toarray(), np.eye(int(has_intercept)))
+
+    @property
+    def contrasts(self) -> Array:
+        """Coefficients, then the intercept, as linear functions of weights in the basis, (d, k)."""
+        return self._factors[:, np.newaxis] * self.basis
+
+    def reduced(self, look: Look) -> Look:
+        """Return a look in the basis, whose noise has the same law.
+
+        Weights along other directions are constant in all rows, and move to the intercept.
+        """
+        basis = self.basis
+        theta = basis.T @ look.theta
+        if self.meaning is not None and self.constant > 0.0:
+            lost = (look.theta - basis @ theta) * self._factors
+            _, row, _ = self.meaning.effects({}, range(self.coef.size))
+            theta[-1] += lost[:-1] @ row / self._factors[-1]
+        return replace(
+            look,
+            theta=theta,
+            score=basis.T @ look.score,
+            information=basis.T @ look.information @ basis,
+            squares=None if look.squares is None else basis.T @ look.squares @ basis,
+        )
+
+    def prior(self, deviation: float) -> Array:
+        """Return deviations of weights in the basis, from log odds per half range of a column."""
+        equal = self.data_norm / math.sqrt(self.coef.size)  # of columns that share the bound
+        half = np.full(self.coef.size, np.nan if self.meaning is None else self.meaning.half_ranges)
+        half = np.clip(np.where(half > 0.0, half, equal), 1e-6 * self.data_norm, None)
+        whole = half if self.constant == 0.0 else np.append(half, 1.0)
+        found: Array = np.sqrt((self.basis**2).T @ (deviation / whole / self._factors) ** 2)
+        return found
 
     def transform(self, X: Any) -> Any:
         """Return the columns of the linear model."""
@@ -131,7 +197,7 @@ class _Shape(BaseEstimator):
     """Stand-in for a model in scikit-learn's checks of rows."""
 
     def __init__(self, part: LinearPart) -> None:
-        self.n_features_in_ = part.scale.names.size
+        self.n_features_in_ = part.coef.size
         if not part.steps and responds(part.linear, "feature_names_in_"):
             self.feature_names_in_ = part.linear.feature_names_in_
 
@@ -153,28 +219,32 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
     bound = float(linear._row_bound if data_norm is None else data_norm)
-    has_intercept = bool(getattr(linear, "fit_intercept", True))
-    constant = constant_value(coef.shape[1], has_intercept)
-    _, meaning = last_and_meaning(model)
-    names = _names(steps, linear, coef.shape[1])
-    scale = Scale(names, bound, constant, meaning, label_of(model))
-    classes = np.asarray(linear.classes_)
-    outputs = tuple(_outputs(linear, classes, coef, intercept, scale, reference))
-    if not all(np.linalg.norm(output.theta) <= LARGEST_WEIGHT for output in outputs):
+    constant = constant_value(coef.shape[1], bool(getattr(linear, "fit_intercept", True)))
+    meaning = last_and_meaning(model)[1]
+    if meaning is not None and meaning.n_features != coef.shape[1]:
+        meaning = None
+    names, classes = _names(steps, linear, coef.shape[1]), np.asarray(linear.classes_)
+    parts = [
+        LinearPart(
+            *(tuple(steps), linear, meaning, classes, *weights), bound, names, constant, *codes
+        )
+        for weights, codes in _comparisons(linear, coef, intercept, reference)
+    ]
+    if not all(np.linalg.norm(part.theta) <= LARGEST_WEIGHT for part in parts):
         raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
-    return LinearPart(tuple(steps), linear, classes, scale, outputs)
+    return replace(parts[0], others=tuple(parts[1:]))
 
 
-def _outputs(
-    linear: Any, classes: NDArray[Any], coef: Array, intercept: Array, scale: Scale, reference: Any
-) -> Iterator[Output]:
-    """Yield the comparisons of labels, without the effect of public class weights."""
-    name, labels = type(linear).__name__, classes.tolist()
+def _comparisons(
+    linear: Any, coef: Array, intercept: Array, reference: Any
+) -> Iterator[tuple[tuple[Array, float], tuple[int, int | None]]]:
+    """Yield weights of comparisons of classes, without the effect of class weights, and classes."""
+    name, labels = type(linear).__name__, np.asarray(linear.classes_).tolist()
     logs = _log_weights(linear, labels)
-    if any(logs) and scale.constant == 0.0:
+    if any(logs) and not getattr(linear, "fit_intercept", True):
         raise ValueError(f"{name} has class weights but no intercept, which they would move.")
     if len(labels) == 2 and len(coef) == 1:
-        yield Output(1, 0, scale.theta(coef[0], intercept[0] - logs[1] + logs[0]))
+        yield (coef[0], float(intercept[0] - logs[1] + logs[0])), (1, 0)
         return
     if reference not in (*labels, "rest") or len(coef) != len(labels):
         raise ValueError(
@@ -186,36 +256,22 @@ def _outputs(
         raise ValueError("reference='rest' is not supported for a model with class weights.")
     for code in range(len(labels)):
         if base is None:
-            yield Output(code, None, scale.theta(coef[code], intercept[code]))
+            yield (coef[code], float(intercept[code])), (code, None)
         elif code != base:
             shifted = intercept[code] - intercept[base] - logs[code] + logs[base]
-            yield Output(code, base, scale.theta(coef[code] - coef[base], shifted))
+            yield (coef[code] - coef[base], float(shifted)), (code, base)
 
 
 def _taken_apart(model: Any) -> tuple[list[Any], Any]:
     """Return the steps of nested pipelines and searches, and their last step."""
     steps: list[Any] = []
     while True:
-        model = fitted_model(thawed(model))
+        model = fitted_model(model.estimator if type(model) is FrozenEstimator else model)
         if responds(model, "steps"):
             steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
             model = model.steps[-1][1]
         elif type(model) is not FrozenEstimator:
             return steps, model
-
-
-def thawed(model: Any) -> Any:
-    """Return the model inside a frozen one."""
-    return model.estimator if type(model) is FrozenEstimator else model
-
-
-def label_of(model: Any) -> str:
-    """Return the name of the label in the schema that made a model, or else "class"."""
-    model = fitted_model(thawed(model))
-    label = getattr(getattr(model, "schema", None), "label", None)
-    if label is None and responds(model, "steps"):
-        return label_of(model.steps[-1][1])
-    return "class" if label is None else str(label.name)
 
 
 def _refuse_nonlinear(linear: Any, coef: Array, intercept: Array) -> None:
