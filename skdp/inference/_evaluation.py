@@ -13,6 +13,7 @@ from skdp.base.parameters import check_choice, check_integer, check_real, parame
 from skdp.base.scikit_learn import last_step
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
+from skdp.inference._classes import ClassResults
 from skdp.inference._models import LinearPart, read_linear
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
@@ -35,10 +36,10 @@ class _Looked(Judged):
 class PrivateInference(EvaluatesModel):
     """Odds ratios of a public linear model with intervals, from private rows and one charge.
 
-    The sum of scores and the information matrix of the rows, at the coefficients of the model, are
-    released once with Gaussian noise. Corrected coefficients, intervals, odds ratios and p-values
-    follow without further cost. The model may be fitted privately on the same rows, for its own
-    charge, or come from elsewhere.
+    The sum of scores and the information matrix of the rows are released with Gaussian noise, at
+    the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
+    p-values follow without further cost. The model may be fitted privately on the same rows, for
+    its own charge, or come from elsewhere.
 
     See Also
     --------
@@ -78,7 +79,7 @@ class PrivateInference(EvaluatesModel):
         """Variance of the scores. ``"model"`` uses the information, which suits independent records
         and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
         squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
-        are narrower for ids with several rows. It requires add-remove.""",
+        are narrower for ids with several rows. Its coverage is measured for add-remove.""",
         default="model",
     )
     prior_sd: float = parameter(
@@ -93,6 +94,13 @@ class PrivateInference(EvaluatesModel):
         "float or None",
         """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
         down to it. None uses that of the model.""",
+        default=None,
+    )
+    reference: Any = parameter(
+        "label or None",
+        """Class that others are compared with, for models of more than two classes. ``"rest"``
+        compares each class with all others, which suits one-vs-rest models. Not used for two
+        classes.""",
         default=None,
     )
     unit_weighting: Literal["mean", "sum"] = parameter(
@@ -119,8 +127,8 @@ class PrivateInference(EvaluatesModel):
     _records = _Looked
     _needs_new_rows = False
 
-    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> InferenceResult:
-        """Charge the budget, read the rows once, and release all intervals.
+    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Charge the budget, read the rows, and release all intervals.
 
         Parameters
         ----------
@@ -139,8 +147,9 @@ class PrivateInference(EvaluatesModel):
 
         Returns
         -------
-        InferenceResult
-            Coefficients and odds ratios with intervals.
+        InferenceResult or ClassResults
+            Coefficients and odds ratios with intervals; with more than two classes, results by
+            class.
 
         Raises
         ------
@@ -151,10 +160,7 @@ class PrivateInference(EvaluatesModel):
         BudgetExceededError
             If the charge exceeds the remaining budget; the rows are not used.
         """
-        found: InferenceResult = self._release(
-            X, y, {"model": model, "subgroups": None, "groups": groups}
-        )
-        return found
+        return self._release(X, y, {"model": model, "subgroups": None, "groups": groups})
 
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
@@ -201,7 +207,7 @@ class PrivateInference(EvaluatesModel):
         )
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
-        part = read_linear(model, self.data_norm)
+        part = read_linear(model, self.data_norm, self.reference)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
@@ -221,16 +227,16 @@ class PrivateInference(EvaluatesModel):
         return replace(records, X=rows, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
-        return self._plan_look(records.by_unit)
+        return self._plan_look(records.by_unit, 1 + len(records.about.others))
 
-    def _plan_about(self, n_rows: int, about: Any) -> LookPlan:
-        return self._plan_look(by_unit=False)
+    def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+        return self._plan_look(False, 1 + len(about.others))
 
-    def _plan_look(self, by_unit: bool) -> LookPlan:
+    def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
         in_sum = by_unit and self.unit_weighting == "sum"
         heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
         given = self.epsilon, self.delta, self._relation, self.covariance
-        return LookPlan.build(*given, heaviest)
+        return LookPlan.build(*given, heaviest, n_parts)
 
     def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         if by_unit:
@@ -240,33 +246,42 @@ class PrivateInference(EvaluatesModel):
             assumptions = (about_units(most if in_sum else equal), *assumptions)
         return super()._spent(plan, by_unit, assumptions)
 
-    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Look:
-        about, units = records.about, records.units
+    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
+        about, units, labels = records.about, records.units, records.targets
         X = about.encoded(records.X) if about.steps else records.X
-        signs = np.where(records.targets == 1, np.int8(1), np.int8(-1))
-        shares = None if units is None else units.weights(plan.heaviest)
-        codes = None if units is None else units.codes
-        rows = Rows.from_matrix(
-            *(X, signs, about.data_norm, about.constant, "signs", shares),
-            None if units is None else units.n_units,
-        )
-        exact = plan.sum(rows, about.theta, codes)
+        n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
+        shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
+        bounds = about.data_norm, about.constant
+        ones = np.ones(labels.size, np.int8)
+        rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
+        parts, tables = (about, *about.others), []
+        for part in parts:
+            signs = np.where(labels == part.code, np.int8(1), np.int8(-1))
+            taken = (labels == part.code) | (labels == part.against) | (part.against is None)
+            tables.append(rows.with_targets(signs, "signs", shares * taken))
+        stream = self._stream_of(plan, parts, X, labels, codes)
+        found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
         if hasattr(X, "check_rows"):
             X.check_rows()
-        return plan.release(exact, about.theta, self._stream_of(plan, about, X, signs, codes))
+        return found
 
-    def _stream_of(self, plan: LookPlan, about: LinearPart, *used: Any) -> RandomStream:
+    def _stream_of(self, plan: LookPlan, parts: Any, *used: Any) -> RandomStream:
         """Return the source of the noise, which a seed ties to rows, weights and plan."""
         context = b""
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
-            public = plan.event, plan.adjacency, about.theta, about.data_norm, about.constant
+            weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
+            public = plan.event, plan.adjacency, plan.heaviest, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 
     def _result(
-        self, plan: LookPlan, records: Judged, released: Look, spent: PrivacySpent
-    ) -> InferenceResult:
+        self, plan: LookPlan, records: Judged, released: list[Look], spent: PrivacySpent
+    ) -> Any:
         about: LinearPart = records.about
         deviation = float(self.prior_sd)
-        return InferenceResult(released, about, deviation, about.prior(deviation), spent)
+        found = [
+            InferenceResult(look, part, deviation, part.prior(deviation), spent)
+            for part, look in zip((about, *about.others), released, strict=True)
+        ]
+        return ClassResults(found) if about.others else found[0]

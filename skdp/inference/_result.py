@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import JsonRecord
 from skdp.base.parameters import cached_property, check_real
+from skdp.inference._corrected import corrected_model
 from skdp.inference._models import LinearPart
 from skdp.inference._posterior import LookPosterior, look_posterior
 from skdp.inference._release import Look, norm_of_rows
@@ -23,11 +23,17 @@ Array = NDArray[np.float64]
 
 # Above this share of the prior's variance, an interval reports little of the data.
 MOSTLY_PRIOR = 0.25
-# Above this change of log odds, the information at the weights of the look may be another one.
-LARGEST_CHANGE = 0.5
-_WORD = "mostly prior"
-_NO_P_VALUE = f"'{_WORD}': the data reduce the variance of the prior by less than 3/4; no p-value."
-# Columns that are named for a direction without information.
+# Above the first change of log odds, the information at the weights of the look may be another
+# one. Above the second, estimates may be on the wrong side.
+LARGEST_CHANGE, _FAR_CHANGE = 0.5, 1.0
+_WORD, _FAR = "mostly prior", "far from model"
+_NO_P_VALUE = {
+    _WORD: "the data reduce the variance of the prior by less than 3/4; no p-value.",
+    _FAR: "estimates are too far from the weights of the look; no p-value.",
+}
+# Deviations of its noise above which a released number is known.
+_KNOWN = 10.0
+# Features that are named for a direction without information.
 _NAMED = 3
 
 
@@ -42,12 +48,12 @@ class InferenceResult(JsonRecord):
     Attributes
     ----------
     look : Look
-        Released sums in scaled units, and their noise.
+        Released sums in scaled units, in the directions in which rows may vary, and their noise.
     part : LinearPart
         Public model, and the scale of its columns.
     prior_deviation : float
         Standard deviation of the prior, in log odds per half the range of a column.
-    prior_sd : ndarray of shape (d,)
+    prior_sd : ndarray of shape (k,)
         The same, for the scaled weights.
     privacy_spent_ : PrivacySpent
         Guarantee, mechanism and assumptions of the look.
@@ -189,23 +195,7 @@ class InferenceResult(JsonRecord):
         It predicts probabilities, and its statement adds the charge of the look to that of the fit.
         `shape_functions` draws its functions with bands of sampling and noise.
         """
-        found = self.posterior
-        return self.part.corrected(found.mean, found.covariance, self.privacy_spent_)
-
-    @cached_property
-    def _weakest(self) -> tuple[float, Array, int]:
-        """Smallest eigenvalue, its direction, and the number of directions that columns can have.
-
-        By their description, features may have fewer directions than their number: the indicators
-        of a list add up to the constant.
-        """
-        part, width = self.part, self.look.theta.size
-        basis = np.eye(width)
-        if part.meaning is not None:
-            varied = part.meaning.basis(range(part.coef.size), part.constant > 0.0).toarray()
-            basis = block_diag(varied, np.eye(width - part.coef.size))
-        values, vectors = np.linalg.eigh(basis.T @ self.look.information @ basis)
-        return float(values[0]), basis @ vectors[:, 0], basis.shape[1]
+        return corrected_model(self.part, self.posterior, self.privacy_spent_)
 
     @property
     def smallest_eigenvalue(self) -> float:
@@ -213,12 +203,12 @@ class InferenceResult(JsonRecord):
 
         Below `noise_edge`, noise alone may have caused it, and some contrast is mostly prior.
         """
-        return self._weakest[0]
+        return self.posterior.smallest_eigenvalue
 
     @property
     def noise_edge(self) -> float:
         """Edge of the spectrum of the information's noise."""
-        return float(self.look.matrix_noise * np.sqrt(2.0 * self._weakest[2]))
+        return float(self.look.matrix_noise * np.sqrt(2.0 * self.look.theta.size))
 
     @property
     def change_of_margins(self) -> float:
@@ -230,11 +220,17 @@ class InferenceResult(JsonRecord):
         return self.posterior.change_of_margins(constant) if constant else float("nan")
 
     @property
+    def _change(self) -> float:
+        """The same, or 0 if noise hides the information of the intercept's column."""
+        known = self.look.information[-1, -1] > _KNOWN * self.look.matrix_noise
+        return self.change_of_margins if self.part.constant and known else 0.0
+
+    @property
     def advice(self) -> list[str]:
         """Sentences on what limits the intervals, and remedies; empty if nothing does."""
         found, part = [], self.part
         if self.smallest_eigenvalue < self.noise_edge:
-            weights = np.abs(self._weakest[1][: part.coef.size])
+            weights = np.abs(part.basis @ self.posterior.basis[:, 0])[: part.coef.size]
             names = ", ".join(str(part.names[place]) for place in np.argsort(-weights)[:_NAMED])
             found.append(
                 "In some direction the noise hides the information: its smallest eigenvalue is "
@@ -242,10 +238,10 @@ class InferenceResult(JsonRecord):
                 f"The features with most weight there are {names}. Use fewer columns, levels with "
                 "more rows, or a larger epsilon."
             )
-        if self.change_of_margins > LARGEST_CHANGE:
+        if self._change > LARGEST_CHANGE:
             found.append(
-                f"Log odds change by {self.change_of_margins:.2g} from the model to the estimates "
-                f"(root mean square). Above {LARGEST_CHANGE:g}, intervals may be too narrow. A "
+                f"Log odds change by {self._change:.2g} from the model to the estimates "
+                f"(root mean square). Above {LARGEST_CHANGE:g}, intervals may not cover. A "
                 "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
             )
         longest = 0.0 if part.meaning is None else part.meaning.longest
@@ -311,6 +307,8 @@ class InferenceResult(JsonRecord):
         low, high = np.where(of_rows, law.quantiles(rows, [tail, 1.0 - tail]).T, 0.0)
         share = np.where(of_rows, law.prior_share(rows), np.nan)
         note = np.where(share > MOSTLY_PRIOR, _WORD, "").astype(object)
+        if self._change > _FAR_CHANGE:
+            note[of_rows & (note == "")] = _FAR
         del told["is_reference"]
         columns = {
             **told,
@@ -320,14 +318,14 @@ class InferenceResult(JsonRecord):
             "p_value": np.where(of_rows & (note == ""), law.p_values(rows), np.nan),
             **{"prior_share": share, "note": note, "is_reference": is_reference},
         }
-        unclear = bool((note != "").any())
+        unclear = [f"{word}: {why}" for word, why in _NO_P_VALUE.items() if word in note]
         return CoefficientIntervals(
             columns,
             estimate="coefficient",
             confidence=level,
             target=self.part.target,
             intercept_at=at,
-            reason=_NO_P_VALUE if unclear else "",
+            reason=" ".join(unclear),
             ratio="odds",
             beside=("p_value", "note") if unclear else ("p_value",),
         )

@@ -191,7 +191,7 @@ def test_intervals_without_data_are_those_of_the_prior(model):
     # Half the range of an age is 50 years, and that of an indicator is about 1/2.
     assert 0.5 < (table["high"] - table["low"])[0] / (2 * 1.96 * 2.0 / 50.0) < 1.05
     text = repr(result)
-    assert "'mostly prior': " in text and "noise hides" in text and "deviation 2 per" in text
+    assert "mostly prior: " in text and "noise hides" in text and "deviation 2 per" in text
     assert "mostly prior" in result.to_latex() and "mostly prior" in result._repr_html_()
     data = json.loads(result.to_json())
     assert data["coefficients"]["p_value"][0] is None and "noise hides" in data["advice"][0]
@@ -202,7 +202,7 @@ def test_intervals_without_data_are_those_of_the_prior(model):
 def test_advice_is_given_where_it_is_due_and_not_for_one_hot_features(noisy):
     assert noisy.advice == [] and noisy.smallest_eigenvalue > noisy.noise_edge
     assert noisy.change_of_margins < 0.5
-    assert not noisy.posterior.reliable  # indicators of a list add up to the constant
+    assert noisy.look.theta.size == 5  # indicators of a list add up to the constant
     frame = FRAME.assign(again=FRAME["age"])
     schema = TableSchema([*COLUMNS, NumericColumn("again", 0, 100)], label=SCHEMA.label)
     twice = PrivateInference(epsilon=1.0).evaluate(private(schema, frame), frame)
@@ -220,13 +220,18 @@ def test_a_second_look_is_offered_and_is_at_the_estimates():
     X = RNG.uniform(-1.0, 1.0, (N, 2)) / np.sqrt(2.0)
     y = (RNG.random(N) < expit(2.0 * X[:, 0])).astype(int)
     look = PrivateInference(epsilon=5.0, data_norm=1.0)
-    first = look.evaluate(PublicWeights([0.0, 0.0]), X, y)
-    assert first.change_of_margins > 0.5 and "second look" in first.advice[0]
+    first = look.evaluate(PublicWeights([-3.0, 3.0]), X, y)
+    assert first.change_of_margins > 1.0 and "second look" in first.advice[0]
+    # Estimates overshoot, and the null of x1 would be called.
+    table = first.table()
+    assert set(table["note"]) == {"far from model"} and np.isnan(table["p_value"]).all()
+    assert not table["low"][1] < 0.0 < table["high"][1] and "too far" in table.reason
     second = look.evaluate(first.model_, X, y)
-    np.testing.assert_allclose(second.look.theta, first.posterior.mean)
     assert second.change_of_margins < 0.5 and second.advice == []
     np.testing.assert_allclose(first.model_.coef_[0], first.table()["coefficient"][:2])
     assert "second" not in repr(second) and first.table().labels[0] == "x0 +1"
+    table = second.table()
+    assert table["low"][0] < 2.0 < table["high"][0] and table["low"][1] < 0.0 < table["high"][1]
 
 
 def test_the_model_predicts_behind_its_steps(model, exact, noisy):
@@ -305,7 +310,7 @@ def test_tables_of_ratios_print_for_all_readers(noisy):
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
-    [(0.0, 0.01, "1.0000"), (-3.0, 5.0, "0.05"), (-900.0, 900.0, "inf"), (0.0, 0.0, "1")],
+    [(0.0, 0.01, "1.0000"), (-3.0, 5.0, "0.0498"), (-900.0, 900.0, "inf"), (0.0, 0.0, "1")],
 )
 def test_ratios_are_shown_to_their_own_precision(low, high, words):
     columns = {"name": ["a"], "value": [(low + high) / 2], "low": [low], "high": [high]}
@@ -338,3 +343,19 @@ def test_other_tables_of_the_same_look_are_free(noisy):
     assert (wide["low"][real] < narrow["low"][real]).all()
     with pytest.raises(KeyError, match="no column"):
         noisy.table(reference={"sex": "f"})
+
+
+def test_several_classes_have_a_table_each():
+    X = RNG.uniform(-1.0, 1.0, (3000, 2)) / np.sqrt(2.0)
+    y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=3000), [-0.3, 0.3])
+    model = skdp.GrpuaLogisticRegression(epsilon=9.0, data_norm=1.0).fit(X, y)
+    results = PrivateInference(epsilon=9.0, reference=0).evaluate(model, X, y)
+    assert [results[code].table().target for code in (1, 2)] == [
+        "class = 1 against 0",
+        "class = 2 against 0",
+    ]
+    frame = results.to_frame()
+    assert frame["class"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert repr(results).count("Odds ratios of class") == 2
+    with pytest.raises(TypeError, match="two classes"):
+        str(results[1].model_)

@@ -148,12 +148,12 @@ class Meaning:
 
     @property
     def half_ranges(self) -> Array:
-        """Half the range of each feature over all cells; NaN if unknown."""
+        """Half the largest range over all cells of a feature of its column; NaN if unknown."""
         found = np.full(self.n_features, np.nan)
         for part, where in zip(self.parts, self._slices, strict=True):
             rows = self._rows(part, where) if where.stop - where.start <= _WIDEST else None
             if rows is not None and len(rows):
-                found[where] = np.ptp(rows, axis=0) / 2.0
+                found[where] = np.ptp(rows, axis=0).max() / 2.0
         return found
 
     def with_lines(self, names: Any) -> Meaning:
