@@ -19,10 +19,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import expit, logit
 
 from skdp.inference._forecast import expected_widths, mean_curvature
-from skdp.inference._posterior import combine_scores, look_posterior
+from skdp.inference._stages import (
+    STAGES,
+    Reading,
+    combine_readings,
+    posterior_of,
+    second_weights,
+)
 from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
 
 Array = NDArray[np.float64]
@@ -131,9 +137,7 @@ def _corners(d: int) -> Array:
     return np.asarray(corners / np.linalg.norm(corners, axis=1, keepdims=True))
 
 
-def minimise(
-    X: Array, y: Array, start: Array, penalty: float, centre: Array, tilt: Array
-) -> Array:
+def minimise(X: Array, y: Array, start: Array, penalty: float, centre: Array, tilt: Array) -> Array:
     """Return the minimiser of the sum of losses with penalty and tilt, by Newton steps."""
 
     def value(w: Array) -> float:
@@ -158,19 +162,6 @@ def minimise(
     return weights
 
 
-@dataclass(frozen=True)
-class Look:
-    """The released numbers of a fit and a look, in scaled units, with their noise."""
-
-    theta: Array
-    score: Array
-    information: Array
-    s1: float
-    s2: float
-    fit_noise: float
-    prior: float
-
-
 def budget(epsilon: float, relation: str) -> tuple[float, float, float, float]:
     """Return k, the mu of fit and look, and the epsilon of the fit."""
     k = 1.0 if relation == "add-remove" else 2.0
@@ -179,48 +170,58 @@ def budget(epsilon: float, relation: str) -> tuple[float, float, float, float]:
     return k, fit, look, analytic_gaussian_epsilon(1.0 / fit, DELTA)
 
 
+def look_at(theta: Array, design: Design, X: Array, y: Array, mu: float, rng: Any) -> Reading:
+    """Return score and information at weights, with the noise of a look of one mu."""
+    d, chance = X.shape[1], expit(X @ theta)
+    s1 = (1.0 if design.relation == "add-remove" else 2.0) / mu
+    s2 = s1 / RATIO[design.relation]
+    drawn = np.triu(rng.normal(0.0, s2, (d, d)))
+    drawn = (drawn + drawn.T) / np.sqrt(2.0)
+    drawn[np.arange(d), np.arange(d)] /= np.sqrt(2.0)
+    score = X.T @ (y - chance) + rng.normal(0.0, s1, d)
+    return Reading(theta, score, s1, (X.T * (chance * (1.0 - chance))) @ X + drawn, s2)
+
+
 def release(
-    design: Design, X: Array, y: Array, epsilon: float, start: Array, rng: Any
-) -> Look:
+    design: Design, X: Array, y: Array, epsilon: float, start: Array, rng: Any, stages: int
+) -> Reading:
     """Return a private fit whose penalty is centred at the prevalence, and a look at it."""
     k, fit, look, epsilon_fit = budget(epsilon, design.relation)
     d, penalty = X.shape[1], 5.0 * k / epsilon_fit
     centre = np.zeros(d)
     centre[0] = design.norm * logit(design.prevalence)
-    tilt = rng.normal(0.0, k / fit, d)
-    theta = minimise(X, y, start, penalty, centre, tilt)
-    chance = expit(X @ theta)
-    noise = k / look
-    score = X.T @ (y - chance) + rng.normal(0.0, noise, d)
-    score, s1 = combine_scores((score, noise), (penalty * (theta - centre), k / fit))
-    s2 = noise / RATIO[design.relation]
-    drawn = np.triu(rng.normal(0.0, s2, (d, d)))
-    drawn = (drawn + drawn.T) / np.sqrt(2.0)
-    drawn[np.arange(d), np.arange(d)] /= np.sqrt(2.0)
-    information = (X.T * (chance * (1.0 - chance))) @ X + drawn
-    return Look(theta, score, information, s1, s2, k / fit, PRIOR * design.norm)
+    theta = minimise(X, y, start, penalty, centre, rng.normal(0.0, k / fit, d))
+    of_fit = Reading(theta, penalty * (theta - centre), k / fit)
+    if stages == 1:
+        return combine_readings([of_fit, look_at(theta, design, X, y, look, rng)])
+    mu = [look * np.sqrt(share) for share in STAGES]
+    first = [of_fit, look_at(theta, design, X, y, mu[0], rng)]
+    corrected = second_weights(first, k / mu[1], np.full(d, PRIOR * design.norm))
+    return combine_readings([*first, look_at(corrected, design, X, y, mu[1], rng)])
 
 
-def eigen_cone(look: Look, contrasts: Array, rng: Any) -> Array:
+def eigen_cone(look: Reading, prior: float, contrasts: Array, rng: Any) -> Array:
     """Return the intervals of the library."""
-    found = look_posterior(
-        look.theta, look.score, look.information, look.s1, look.s2, look.prior
-    )
-    return found.quantiles(contrasts, [0.025, 0.975])
+    return posterior_of(look, np.full(len(look.theta), prior)).quantiles(contrasts, [0.025, 0.975])
 
 
-def _matrix_term(look: Look, squares: Array) -> Array:
-    return 0.5 * look.s2**2 * (np.trace(squares) * np.eye(len(squares)) + squares)
+def _matrix(look: Reading) -> Array:
+    assert look.information is not None
+    return look.information
 
 
-def plug_in(look: Look, contrasts: Array, rng: Any, counted: bool = True) -> Array:
+def _matrix_term(look: Reading, squares: Array) -> Array:
+    return 0.5 * look.matrix_noise**2 * (np.trace(squares) * np.eye(len(squares)) + squares)
+
+
+def plug_in(look: Reading, prior: float, contrasts: Array, rng: Any, counted: bool = True) -> Array:
     """Return Wald intervals of the released matrix, infinite where it is not clear of noise."""
-    M, d = look.information, len(look.theta)
-    if np.linalg.eigvalsh(M)[0] < look.s2 * np.sqrt(2.0 * d):
+    M, d = _matrix(look), len(look.theta)
+    if np.linalg.eigvalsh(M)[0] < look.matrix_noise * np.sqrt(2.0 * d):
         return np.tile([-np.inf, np.inf], (len(contrasts), 1))
     inverse = np.linalg.inv(M + _matrix_term(look, np.linalg.inv(M)))
     shift = inverse @ look.score
-    noise = M + look.s1**2 * np.eye(d)
+    noise = M + look.score_noise**2 * np.eye(d)
     if counted:
         noise = noise + _matrix_term(look, np.outer(shift, shift))
     deviation = np.sqrt(((contrasts @ (inverse @ noise @ inverse)) * contrasts).sum(axis=1))
@@ -228,16 +229,16 @@ def plug_in(look: Look, contrasts: Array, rng: Any, counted: bool = True) -> Arr
     return np.stack([centre - 1.96 * deviation, centre + 1.96 * deviation], axis=1)
 
 
-def naive(look: Look, contrasts: Array, rng: Any) -> Array:
+def naive(look: Reading, prior: float, contrasts: Array, rng: Any) -> Array:
     """Return Wald intervals that take the released matrix for the exact one."""
-    return plug_in(look, contrasts, rng, counted=False)
+    return plug_in(look, prior, contrasts, rng, counted=False)
 
 
-def fieller(look: Look, contrasts: Array, rng: Any) -> Array:
+def fieller(look: Reading, prior: float, contrasts: Array, rng: Any) -> Array:
     """Return the profile sets of the pivot, cut at 1,000 log odds."""
-    M, d = look.information, len(look.theta)
+    M, d = _matrix(look), len(look.theta)
     values, basis = np.linalg.eigh(M)
-    floor = (basis * np.maximum(values, 0.0)) @ basis.T + look.s1**2 * np.eye(d)
+    floor = (basis * np.maximum(values, 0.0)) @ basis.T + look.score_noise**2 * np.eye(d)
 
     def objective(shift: Array) -> tuple[float, Array]:
         noise = floor + _matrix_term(look, np.outer(shift, shift))
@@ -258,7 +259,7 @@ def fieller(look: Look, contrasts: Array, rng: Any) -> Array:
                 best, kept = found, shift
         return best, kept
 
-    start = np.linalg.solve(M @ M + look.s2**2 * d * np.eye(d), M @ look.score)
+    start = np.linalg.solve(M @ M + look.matrix_noise**2 * d * np.eye(d), M @ look.score)
     ends = []
     for c in contrasts:
         middle = c @ start
@@ -276,21 +277,21 @@ def fieller(look: Look, contrasts: Array, rng: Any) -> Array:
     return np.array(ends)
 
 
-def bootstrap(look: Look, contrasts: Array, rng: Any) -> Array:
+def bootstrap(look: Reading, prior: float, contrasts: Array, rng: Any) -> Array:
     """Return intervals of a parametric bootstrap, with eigenvalues floored at the noise."""
     d = len(look.theta)
 
     def floored(matrix: Array) -> Array:
         values, basis = np.linalg.eigh(matrix)
-        kept = np.maximum(values, 0.5 * look.s2 * np.sqrt(2.0 * d))
+        kept = np.maximum(values, 0.5 * look.matrix_noise * np.sqrt(2.0 * d))
         return (basis * kept[..., None, :]) @ np.swapaxes(basis, -1, -2)
 
-    M = floored(look.information)
+    M = floored(_matrix(look))
     shift = np.linalg.solve(M, look.score)
-    noise = rng.normal(0.0, look.s2 / np.sqrt(2.0), (400, d, d))
+    noise = rng.normal(0.0, look.matrix_noise / np.sqrt(2.0), (400, d, d))
     noise = np.triu(noise) + np.swapaxes(np.triu(noise, 1), 1, 2)
     noise[:, np.arange(d), np.arange(d)] *= np.sqrt(2.0)
-    root = np.linalg.cholesky(M + look.s1**2 * np.eye(d))
+    root = np.linalg.cholesky(M + look.score_noise**2 * np.eye(d))
     scores = M @ shift + rng.normal(size=(400, d)) @ root.T
     drawn = np.linalg.solve(floored(M + noise), scores[..., None])[..., 0] - shift
     low, high = np.quantile(drawn @ contrasts.T, [0.025, 0.975], axis=0)
@@ -298,7 +299,7 @@ def bootstrap(look: Look, contrasts: Array, rng: Any) -> Array:
     return np.stack([centre - high, centre - low], axis=1)
 
 
-CONSTRUCTIONS: dict[str, Callable[[Look, Array, Any], Array]] = {
+CONSTRUCTIONS: dict[str, Callable[[Reading, float, Array, Any], Array]] = {
     "eigen-cone": eigen_cone,
     "plug-in": plug_in,
     "plug-in, matrix as exact": naive,
@@ -308,7 +309,7 @@ CONSTRUCTIONS: dict[str, Callable[[Look, Array, Any], Array]] = {
 
 
 def measure(
-    design: Design, tables: int, names: list[str]
+    design: Design, tables: int, names: list[str], stages: int
 ) -> Iterator[tuple[float, str, dict[str, Array]]]:
     """Yield epsilon, construction, and per table and contrast: held, width ratio, called."""
     truth = design.contrasts @ design.weights
@@ -326,21 +327,22 @@ def measure(
         exact = (X.T * (chance * (1.0 - chance))) @ X + np.eye(design.d + 1) * 1e-9
         own = 3.92 * np.sqrt(((design.contrasts @ np.linalg.inv(exact)) * design.contrasts).sum(1))
         for epsilon in EPSILONS:
-            look = release(design, X, y, epsilon, plain, rng)
+            look = release(design, X, y, epsilon, plain, rng, stages)
             if table == 0:
                 foretold[epsilon] = expected_widths(
                     moments,
                     design.n,
                     mean_curvature(design.prevalence, max(design.roc_auc, 0.5)),
-                    score_noise=look.s1,
-                    matrix_noise=look.s2,
-                    fit_noise=look.fit_noise,
-                    prior_sd=look.prior,
+                    score_noise=look.score_noise,
+                    matrix_noise=look.matrix_noise,
+                    fit_noise=budget(epsilon, design.relation)[0]
+                    / budget(epsilon, design.relation)[1],
+                    prior_sd=PRIOR * design.norm,
                     contrasts=design.contrasts,
                 ).width
             for name in names:
                 begun = time.process_time()
-                low, high = CONSTRUCTIONS[name](look, design.contrasts, rng).T
+                low, high = CONSTRUCTIONS[name](look, PRIOR * design.norm, design.contrasts, rng).T
                 key = (epsilon, name)
                 seconds[key] = seconds.get(key, 0.0) + time.process_time() - begun
                 held, called = (low <= truth) & (truth <= high), (low > 0.0) | (high < 0.0)
@@ -369,7 +371,7 @@ def report(cells: list[tuple[str, float, str, dict[str, Array]]], name: str) -> 
     mine = [(label, epsilon, cell) for label, epsilon, each, cell in cells if each == name]
     width = np.array([np.median(cell["ratio"]) for *_, cell in mine])
     print(f"\n{name}: {np.mean([cell['ms'][0] for *_, cell in mine]):.1f} ms")
-    print("| width / non-private | cells | coverage | lowest cell | nulls called | worst cell | found |")
+    print("| width / non-private | cells | coverage | lowest | nulls called | most | found |")
     print("|-|-|-|-|-|-|-|")
     for low, high in zip((0.0, *BANDS[:-1]), BANDS, strict=True):
         held = [cell for (*_, cell), w in zip(mine, width, strict=True) if low <= w < high]
@@ -383,9 +385,11 @@ def report(cells: list[tuple[str, float, str, dict[str, Array]]], name: str) -> 
                 f"| {nulls.mean():.4f} of {nulls.size:,} | {worst:.3f} | {seen.mean():.2f} |"
             )
     every = np.concatenate([cell["called"].ravel() for *_, cell in mine])
-    print(f"nulls called in all: {every.mean():.4f} of {every.size:,}; median width "
-          f"{np.median(width):.2f}; coverage {np.mean([c['held'].mean() for *_, c in mine]):.4f}, without privacy "
-          f"{np.mean([c['control'].mean() for *_, c in mine]):.4f}")
+    held, control = (
+        np.mean([cell[key].mean() for *_, cell in mine]) for key in ("held", "control")
+    )
+    print(f"all: coverage {held:.4f}, without privacy {control:.4f}; median width "
+          f"{np.median(width):.2f}; nulls called {every.mean():.4f} of {every.size:,}")  # fmt: skip
     for bound in BANDS[:-1]:
         told = [np.median(c["told"]) for (*_, c), w in zip(mine, width, strict=True) if w < bound]
         if told:
@@ -393,31 +397,39 @@ def report(cells: list[tuple[str, float, str, dict[str, Array]]], name: str) -> 
             print(f"measured/forecast width below {bound}: {mid:.2f} ({low:.2f}-{high:.2f})")
     lowest = sorted(mine, key=lambda each: each[2]["held"].mean())[:8]
     for label, epsilon, cell in lowest:
-        print(f"low: {label}, epsilon {epsilon:g}: {cell['held'].mean():.3f}, "
-              f"width {np.median(cell['ratio']):.2f}, without privacy {cell['control'].mean():.3f}")
+        print(
+            f"low: {label}, epsilon {epsilon:g}: {cell['held'].mean():.3f}, "
+            f"width {np.median(cell['ratio']):.2f}, without privacy {cell['control'].mean():.3f}"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--designs", type=int, default=70)
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", help="designs to measure instead")
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--compare", action="store_true", help="measure other constructions too")
+    parser.add_argument("--stages", type=int, choices=(1, 2), default=2)
     parser.add_argument("--largest", type=int, default=50_000, help="leave out larger tables")
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after the design")
     arguments = parser.parse_args()
     names = list(CONSTRUCTIONS) if arguments.compare else ["eigen-cone"]
     begun, cells = time.monotonic(), []
-    for seed in range(arguments.first, arguments.first + arguments.designs):
+    for seed in arguments.seeds or range(arguments.designs):
         design = Design.of(seed)
         if design.n > arguments.largest:
             continue
-        label = (f"{seed} {design.kind}, n {design.n}, d {design.d}, "
-                 f"prevalence {design.prevalence:g}, {design.relation}")
-        for epsilon, name, cell in measure(design, arguments.tables, names):
+        label = (
+            f"{seed} {design.kind}, n {design.n}, d {design.d}, "
+            f"prevalence {design.prevalence:g}, {design.relation}"
+        )
+        for epsilon, name, cell in measure(design, arguments.tables, names, arguments.stages):
             cells.append((label, epsilon, name, cell))
-            print(f"{label}, epsilon {epsilon:g}, {name}: coverage {cell['held'].mean():.3f}, width "
-                  f"{np.median(cell['ratio']):.2f}, forecast {np.median(cell['told']):.2f}", flush=True)
+            print(
+                f"{label}, epsilon {epsilon:g}, {name}: coverage {cell['held'].mean():.3f}, width "
+                f"{np.median(cell['ratio']):.2f}, forecast {np.median(cell['told']):.2f}",
+                flush=True,
+            )
         if time.monotonic() - begun > 60.0 * arguments.minutes:
             break
     for name in names:

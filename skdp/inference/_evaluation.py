@@ -12,15 +12,9 @@ from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
 from skdp.base.scikit_learn import last_step
 from skdp.fitting import FitProgress
+from skdp.inference._classes import ClassResults
 from skdp.inference._models import LinearPart, read_linear
-from skdp.inference._regression import (
-    ErrorPlan,
-    RegressionPart,
-    RegressionResult,
-    is_regressor,
-    read_regression,
-)
-from skdp.inference._release import Covariance, Look, LookPlan, norm_of_rows, refuse_large
+from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
@@ -41,10 +35,10 @@ class _Looked(Judged):
 class PrivateInference(EvaluatesModel):
     """Odds ratios of a public linear model with intervals, from private rows and one charge.
 
-    The sum of scores and the information matrix of the rows, at the coefficients of the model, are
-    released once with Gaussian noise. Corrected coefficients, intervals, odds ratios and p-values
-    follow without further cost. The model may be fitted privately on the same rows, for its own
-    charge, or come from elsewhere.
+    The sum of scores and the information matrix of the rows are released with Gaussian noise, at
+    the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
+    p-values follow without further cost. The model may be fitted privately on the same rows, for
+    its own charge, or come from elsewhere.
 
     See Also
     --------
@@ -73,7 +67,7 @@ class PrivateInference(EvaluatesModel):
     >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
     >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
     >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
-    >>> bool(result.coefficients["p_value"][0] < 0.05)
+    >>> bool(result.table()["p_value"][0] < 0.05)
     True
     >>> result.privacy_spent_.epsilon
     1.0
@@ -84,7 +78,7 @@ class PrivateInference(EvaluatesModel):
         """Variance of the scores. ``"model"`` uses the information, which suits independent records
         and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
         squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
-        are narrower for ids with several rows. It requires add-remove.""",
+        are narrower for ids with several rows. Its coverage is measured for add-remove.""",
         default="model",
     )
     prior_sd: float = parameter(
@@ -101,17 +95,11 @@ class PrivateInference(EvaluatesModel):
         down to it. None uses that of the model.""",
         default=None,
     )
-    target_bounds: Any = parameter(
-        "tuple of float or None",
-        """Public bounds (low, high) of the target, for regressors. They scale the prior; nothing is
-        clipped. None uses those of the model.""",
-        default=None,
-    )
-    error_sd: float | None = parameter(
-        "float or None",
-        """Rough standard deviation of the errors of a regressor, public, in units of the target.
-        Residuals count up to 1.5 times this size, and noise grows with it. None uses the
-        ``residual_std_`` or ``scale_`` that the model has released.""",
+    reference: Any = parameter(
+        "label or None",
+        """Class that others are compared with, for models of more than two classes. ``"rest"``
+        compares each class with all others, which suits one-vs-rest models. Not used for two
+        classes.""",
         default=None,
     )
     unit_weighting: Literal["mean", "sum"] = parameter(
@@ -138,8 +126,8 @@ class PrivateInference(EvaluatesModel):
     _records = _Looked
     _needs_new_rows = False
 
-    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> InferenceResult:
-        """Charge the budget, read the rows once, and release all intervals.
+    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Charge the budget, read the rows, and release all intervals.
 
         Parameters
         ----------
@@ -158,8 +146,9 @@ class PrivateInference(EvaluatesModel):
 
         Returns
         -------
-        InferenceResult
-            Coefficients and odds ratios with intervals.
+        InferenceResult or ClassResults
+            Coefficients and odds ratios with intervals; with more than two classes, results by
+            class.
 
         Raises
         ------
@@ -170,10 +159,7 @@ class PrivateInference(EvaluatesModel):
         BudgetExceededError
             If the charge exceeds the remaining budget; the rows are not used.
         """
-        found: InferenceResult = self._release(
-            X, y, {"model": model, "subgroups": None, "groups": groups}
-        )
-        return found
+        return self._release(X, y, {"model": model, "subgroups": None, "groups": groups})
 
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
@@ -221,15 +207,7 @@ class PrivateInference(EvaluatesModel):
         )
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
-        if is_regressor(model):
-            if self.covariance != "model" or self.unit_weighting != "mean":
-                raise ValueError(
-                    "For a regressor, covariance must be 'model' and unit_weighting 'mean'."
-                )
-            own = self.data_norm, self.target_bounds, self.error_sd
-            regression = read_regression(model, *own)
-            return regression, regression.shown
-        part = read_linear(model, self.data_norm)
+        part = read_linear(model, self.data_norm, self.reference)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
@@ -248,18 +226,16 @@ class PrivateInference(EvaluatesModel):
         return replace(records, X=rows, assumptions=(*about.assumptions, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
-        return self._plan_look(records.by_unit, records.about)
+        return self._plan_look(records.by_unit, 1 + len(records.about.others))
 
-    def _plan_about(self, n_rows: int, about: Any) -> LookPlan:
-        return self._plan_look(by_unit=False, about=about)
+    def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+        return self._plan_look(False, 1 + len(about.others))
 
-    def _plan_look(self, by_unit: bool, about: Any = None) -> LookPlan:
-        if isinstance(about, RegressionPart):
-            return ErrorPlan.of(self.epsilon, self.delta, self._relation, about.limit)
+    def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
         in_sum = by_unit and self.unit_weighting == "sum"
         heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
         given = self.epsilon, self.delta, self._relation, self.covariance
-        return LookPlan.build(*given, heaviest)
+        return LookPlan.build(*given, heaviest, n_parts)
 
     def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         if by_unit:
@@ -269,46 +245,42 @@ class PrivateInference(EvaluatesModel):
             assumptions = (about_units(most if in_sum else equal), *assumptions)
         return super()._spent(plan, by_unit, assumptions)
 
-    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> Look:
-        about, units = records.about, records.units
+    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
+        about, units, labels = records.about, records.units, records.targets
         X = about.encoded(records.X) if about.steps else records.X
-        targets = records.targets
-        shares = None if units is None else units.weights(plan.heaviest)
-        codes = None if units is None else units.codes
-        rows = Rows.from_matrix(
-            *(X, targets, about.data_norm, about.constant, about.kind, shares),
-            None if units is None else units.n_units,
-        )
-        exact = plan.sum(rows, about.theta, codes)
+        n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
+        shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
+        bounds = about.data_norm, about.constant
+        ones = np.ones(labels.size, np.int8)
+        rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
+        parts, tables = (about, *about.others), []
+        for part in parts:
+            signs = np.where(labels == part.code, np.int8(1), np.int8(-1))
+            taken = (labels == part.code) | (labels == part.against) | (part.against is None)
+            tables.append(rows.with_targets(signs, "signs", shares * taken))
+        stream = self._stream_of(plan, parts, X, labels, codes)
+        found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
         if hasattr(X, "check_rows"):
             X.check_rows()
-        return plan.release(exact, about.theta, self._stream_of(plan, about, X, targets, codes))
+        return found
 
-    def _stream_of(self, plan: LookPlan, about: LinearPart, *used: Any) -> RandomStream:
+    def _stream_of(self, plan: LookPlan, parts: Any, *used: Any) -> RandomStream:
         """Return the source of the noise, which a seed ties to rows, weights and plan."""
         context = b""
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
-            public = plan.event, plan.adjacency, about.theta, about.data_norm, about.constant
-            public += (plan.limit,) if isinstance(plan, ErrorPlan) else ()
+            weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
+            public = plan.event, plan.adjacency, plan.heaviest, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 
     def _result(
-        self, plan: LookPlan, records: Judged, released: Look, spent: PrivacySpent
-    ) -> InferenceResult:
+        self, plan: LookPlan, records: Judged, released: list[Look], spent: PrivacySpent
+    ) -> Any:
         about: LinearPart = records.about
-        if isinstance(about, RegressionPart):
-            units = records.units
-            count = records.n_rows if units is None else units.n_units
-            return RegressionResult(released, about, float(self.prior_sd), count, spent)
-        names = [*about.names, *(["intercept"] if about.constant else [])]
-        return InferenceResult(
-            released,
-            about.prior(float(self.prior_sd)),
-            about.contrasts,
-            np.array(names, dtype=object),
-            about.constant / norm_of_rows(about.constant),
-            f"class = {about.classes.tolist()[1]}",
-            spent,
-        )
+        deviation = float(self.prior_sd)
+        found = [
+            InferenceResult(look, part, deviation, part.prior(deviation), spent)
+            for part, look in zip((about, *about.others), released, strict=True)
+        ]
+        return ClassResults(found) if about.others else found[0]

@@ -1,11 +1,12 @@
 """Widths of intervals before a look is paid for, from public numbers.
 
-Units are scaled, as in `look_posterior`. Section 8 of ``docs/proofs/inference.md`` derives them.
+Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.md`` derives them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,7 +95,7 @@ def expected_widths(
     variances = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (d,)) ** 2
     prior, identity = np.diag(1.0 / variances), np.eye(d)
 
-    def posterior(noise: Array) -> Array:
+    def posterior(noise: Array) -> Any:
         return np.linalg.inv(information @ np.linalg.solve(noise, information) + prior)
 
     distance = posterior(information + max(fit_noise, 1e-12) ** 2 * identity)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from sklearn.frozen import FrozenEstimator
 
-from skdp.base.parameters import check_real
+from skdp.base.parameters import cached_property, check_real
 from skdp.base.scikit_learn import (
     BaseEstimator,
-    columns_of,
     fitted_model,
     last_and_meaning,
     responds,
 )
-from skdp.estimators.labels import encode_labels
-from skdp.inference._release import LARGEST_WEIGHT, constant_value, norm_of_rows
-from skdp.losses.base import TargetKind
+from skdp.inference._release import LARGEST_WEIGHT, Look, constant_value, norm_of_rows
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -87,8 +86,9 @@ class PublicWeights:
 
 @dataclass(frozen=True, eq=False)
 class LinearPart:
-    """A linear two-class model behind steps that treat each row by itself."""
+    """Log odds of a class, linear in columns, behind steps that treat each row by itself."""
 
+    model: Any  # as it was given
     steps: tuple[Any, ...]
     linear: Any
     meaning: Any  # of the columns behind a schema, if known
@@ -98,21 +98,23 @@ class LinearPart:
     data_norm: float
     names: NDArray[Any]
     constant: float  # value of the constant column over `data_norm`; 0 without an intercept
-    kind: ClassVar[TargetKind] = "signs"
-
-    def encode(self, truth: Any) -> Array:
-        """Return labels as signs."""
-        return np.where(encode_labels(truth, self.classes)[1] == 1, np.int8(1), np.int8(-1))
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Public bounds, for the statement."""
-        return (f"rows are clipped to the public norm data_norm={self.data_norm:g}",)
+    code: int = 1  # place of the class among the labels
+    against: int | None = 0  # place of the class that it is compared with; None for all others
+    others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
 
     @property
     def norm(self) -> float:
         """Bound on rows with their constant column."""
         return self.data_norm * norm_of_rows(self.constant)
+
+    @property
+    def target(self) -> str:
+        """Label whose log odds are estimated, such as "died = 1", and its comparison if several."""
+        label = getattr(getattr(fitted_model(self.model), "schema", None), "label", None)
+        labels = self.classes.tolist()
+        other = "the rest" if self.against is None else labels[self.against]
+        against = f" against {other}" if len(labels) > 2 else ""
+        return f"{getattr(label, 'name', 'class')} = {labels[self.code]}{against}"
 
     @property
     def theta(self) -> Array:
@@ -123,22 +125,58 @@ class LinearPart:
         return np.append(weights, self.intercept * norm_of_rows(self.constant) / self.constant)
 
     @property
+    def _factors(self) -> Array:
+        """Coefficients, then the intercept, over weights on rows of norm 1."""
+        factors = np.full(self.coef.size, 1.0 / self.norm)
+        if self.constant == 0.0:
+            return factors
+        return np.append(factors, self.constant / norm_of_rows(self.constant))
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal directions in which rows may vary, and the constant column, (d, k).
+
+        Levels of a category add up to a constant, which rows do not tell from the intercept. The
+        noise of the information in such a direction would add to that of all scores.
+        """
+        count, has_intercept = self.coef.size, self.constant > 0.0
+        if self.meaning is None:
+            return np.eye(count + has_intercept)
+        own = self.meaning.basis(range(count), has_intercept)
+        return block_diag(own.toarray(), np.eye(int(has_intercept)))
+
+    @property
     def contrasts(self) -> Array:
-        """Coefficients, then the intercept, as linear functions of weights on rows of norm 1."""
-        factors = np.full(self.theta.size, 1.0 / self.norm)
-        if self.constant > 0.0:
-            factors[-1] = self.constant / norm_of_rows(self.constant)
-        return np.diag(factors)
+        """Coefficients, then the intercept, as linear functions of weights in the basis, (d, k)."""
+        return self._factors[:, np.newaxis] * self.basis
+
+    def reduced(self, look: Look) -> Look:
+        """Return a look in the basis, whose noise has the same law.
+
+        Weights along other directions are constant in all rows, and move to the intercept.
+        """
+        basis = self.basis
+        theta = basis.T @ look.theta
+        if self.meaning is not None and self.constant > 0.0:
+            lost = (look.theta - basis @ theta) * self._factors
+            _, row, _ = self.meaning.effects({}, range(self.coef.size))
+            theta[-1] += lost[:-1] @ row / self._factors[-1]
+        return replace(
+            look,
+            theta=theta,
+            score=basis.T @ look.score,
+            information=basis.T @ look.information @ basis,
+            squares=None if look.squares is None else basis.T @ look.squares @ basis,
+        )
 
     def prior(self, deviation: float) -> Array:
-        """Return deviations of weights on rows of norm 1, from log odds per half range."""
+        """Return deviations of weights in the basis, from log odds per half range of a column."""
         equal = self.data_norm / math.sqrt(self.coef.size)  # of columns that share the bound
         half = np.full(self.coef.size, np.nan if self.meaning is None else self.meaning.half_ranges)
-        half = np.where(half > 0.0, half, equal)
-        found = deviation * self.norm / np.clip(half, 1e-6 * self.data_norm, self.data_norm)
-        if self.constant == 0.0:
-            return found
-        return np.append(found, deviation * norm_of_rows(self.constant) / self.constant)
+        half = np.clip(np.where(half > 0.0, half, equal), 1e-6 * self.data_norm, None)
+        whole = half if self.constant == 0.0 else np.append(half, 1.0)
+        found: Array = np.sqrt((self.basis**2).T @ (deviation / whole / self._factors) ** 2)
+        return found
 
     def transform(self, X: Any) -> Any:
         """Return the columns of the linear model."""
@@ -175,36 +213,63 @@ class _Shape(BaseEstimator):
             self.feature_names_in_ = part.linear.feature_names_in_
 
 
-def read_linear(model: Any, data_norm: float | None) -> LinearPart:
-    """Return the linear part of a fitted two-class model, or refuse the model."""
-    steps, linear = linear_end(model)
+def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> LinearPart:
+    """Return the linear part of a fitted classifier, or refuse the model."""
+    steps, linear = _taken_apart(model)
     name = type(linear).__name__
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
         raise TypeError(
             f"{name} has no coef_, intercept_ and classes_: odds ratios are those of a fitted "
             "linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
         )
-    classes = np.asarray(linear.classes_)
-    if classes.ndim != 1 or classes.size != 2:
-        raise ValueError(
-            f"{name} has {classes.size} classes, but odds ratios are those of two. Fit a "
-            "model of two classes, with one class against a reference class."
-        )
-    coef = np.asarray(linear.coef_, dtype=np.float64).ravel()
-    intercept = float(np.asarray(linear.intercept_, dtype=np.float64).ravel()[0])
+    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
     _refuse_nonlinear(linear, coef, intercept)
-    bound = bound_of_rows(linear, data_norm)
-    fits_intercept = bool(getattr(linear, "fit_intercept", True))
-    constant = constant_value(coef.size, fits_intercept)
-    shift = _shift(linear, classes)
-    if shift and not fits_intercept:
+    if data_norm is None and not responds(linear, "_row_bound"):
+        raise ValueError(
+            f"declare data_norm, a public bound on the norm of a row: {name} has none."
+        )
+    bound = float(linear._row_bound if data_norm is None else data_norm)
+    constant = constant_value(coef.shape[1], bool(getattr(linear, "fit_intercept", True)))
+    meaning = last_and_meaning(model)[1]
+    if meaning is not None and meaning.n_features != coef.shape[1]:
+        meaning = None
+    names, classes = _names(steps, linear, coef.shape[1]), np.asarray(linear.classes_)
+    own = model, tuple(steps), linear, meaning, classes
+    parts = [
+        LinearPart(*own, *weights, bound, names, constant, *codes)
+        for weights, codes in _comparisons(linear, coef, intercept, reference)
+    ]
+    if not all(np.linalg.norm(part.theta) <= LARGEST_WEIGHT for part in parts):
+        raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
+    return replace(parts[0], others=tuple(parts[1:]))
+
+
+def _comparisons(
+    linear: Any, coef: Array, intercept: Array, reference: Any
+) -> Iterator[tuple[tuple[Array, float], tuple[int, int | None]]]:
+    """Yield weights of comparisons of classes, without the effect of class weights, and classes."""
+    name, labels = type(linear).__name__, np.asarray(linear.classes_).tolist()
+    logs = _log_weights(linear, labels)
+    if any(logs) and not getattr(linear, "fit_intercept", True):
         raise ValueError(f"{name} has class weights but no intercept, which they would move.")
-    _, meaning = last_and_meaning(model)
-    names = names_of(steps, linear, coef.size)
-    own = coef, intercept - shift, bound, names, constant
-    part = LinearPart(tuple(steps), linear, meaning, classes, *own)
-    refuse_huge(part)
-    return part
+    if len(labels) == 2 and len(coef) == 1:
+        yield (coef[0], float(intercept[0] - logs[1] + logs[0])), (1, 0)
+        return
+    if reference not in (*labels, "rest") or len(coef) != len(labels):
+        raise ValueError(
+            f"{name} has the classes {labels!r}: declare as reference= the one that others are "
+            f"compared with, or 'rest' to compare each with all others, got {reference!r}."
+        )
+    base = labels.index(reference) if reference in labels else None
+    if base is None and any(logs):
+        raise ValueError("reference='rest' is not supported for a model with class weights.")
+    for code in range(len(labels)):
+        if base is None:
+            yield (coef[code], float(intercept[code])), (code, None)
+        elif code != base:
+            shifted = intercept[code] - intercept[base] - logs[code] + logs[base]
+            yield (coef[code] - coef[base], float(shifted)), (code, base)
 
 
 def bound_of_rows(linear: Any, data_norm: float | None) -> float:
@@ -236,26 +301,27 @@ def linear_end(model: Any) -> tuple[list[Any], Any]:
             return steps, model
 
 
-def _refuse_nonlinear(linear: Any, coef: Array, intercept: float) -> None:
+def _refuse_nonlinear(linear: Any, coef: Array, intercept: Array) -> None:
     """Refuse a model with other scores than those of its coefficients, by public rows."""
     names = ("_score_rows", "decision_function")
     score = next((getattr(linear, name) for name in names if responds(linear, name)), None)
     if score is None:
         return
-    rows = np.cos(np.arange(_TRIED * coef.size)).reshape(_TRIED, coef.size)
+    rows = np.cos(np.arange(_TRIED * coef.shape[1])).reshape(_TRIED, -1)
     with np.errstate(all="ignore"):
-        wanted, found = rows @ coef + intercept, np.asarray(score(rows)).ravel()
-    if not np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
+        wanted = rows @ coef.T + intercept
+        found = np.asarray(score(rows)).reshape(len(rows), -1)
+    if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
         raise TypeError(
             f"the scores of {type(linear).__name__} are not coef_ times columns plus intercept_."
         )
 
 
-def _shift(linear: Any, classes: NDArray[Any]) -> float:
-    """Return the effect of public class weights on the intercept: the log of their ratio."""
+def _log_weights(linear: Any, labels: list[Any]) -> list[float]:
+    """Return logarithms of public class weights, which move the intercepts of a fit."""
     given = getattr(linear, "class_weight", None)
     if given is None:
-        return 0.0
+        return [0.0] * len(labels)
     weights = linear._label_weights() if responds(linear, "_label_weights") else given
     if not isinstance(weights, dict):
         raise ValueError(
@@ -263,8 +329,7 @@ def _shift(linear: Any, classes: NDArray[Any]) -> float:
             "stored, so that their effect on the intercept is unknown. Fit with public weights or "
             "prevalence={label: share}, or pass PublicWeights with a corrected intercept."
         )
-    low, high = (float(weights.get(label, 1.0)) for label in classes.tolist())
-    return math.log(high / low)
+    return [math.log(float(weights.get(label, 1.0))) for label in labels]
 
 
 def names_of(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
@@ -275,6 +340,6 @@ def names_of(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
             own = getattr(step, "feature_names_in_", None)
             names = step.get_feature_names_out(own if names is None else names)
     found = None if names is None else np.asarray(names, dtype=object)
-    if found is None or found.shape != (n_features,) or columns_of(linear) != n_features:
+    if found is None or found.shape != (n_features,):
         return np.array([f"x{place}" for place in range(n_features)], dtype=object)
     return found

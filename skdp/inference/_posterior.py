@@ -58,6 +58,11 @@ class LookPosterior:
         """Precision of the prior between eigenvectors."""
         return (self.basis.T / self.prior_sd**2) @ self.basis
 
+    @cached_property
+    def _last(self) -> dict[bytes, tuple[Array, Array]]:
+        """Laws of the contrasts that were last asked for; several answers need them."""
+        return {}
+
     def _solve(self, rotated: Array) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of draws with their covariances times each contrast, (draws, k, d)."""
         k, d = rotated.shape
@@ -79,6 +84,8 @@ class LookPosterior:
     def _laws(self, contrasts: ArrayLike) -> tuple[Array, Array]:
         """Return mean and deviation of each contrast in each draw, (k, draws) both."""
         rows = self._checked(contrasts)
+        if (known := self._last.get(rows.tobytes())) is not None:
+            return known
         rotated = rows @ self.basis
         mean = np.empty((len(rows), len(self.pull)))
         variance = np.empty_like(mean)
@@ -91,7 +98,10 @@ class LookPosterior:
                 both = own + ((weight @ self.cross) * weight).sum(axis=2).T
                 variance[:, block] = np.maximum(both, _LEAST_SHARE * own)
         mean += (rows @ self.theta)[:, None]
-        return mean, np.sqrt(np.maximum(variance, _LARGEST**-4))
+        found = mean, np.sqrt(np.maximum(variance, _LARGEST**-4))
+        self._last.clear()
+        self._last[rows.tobytes()] = found
+        return found
 
     def _checked(self, contrasts: ArrayLike) -> Array:
         """Return contrasts as rows of finite numbers."""
@@ -133,9 +143,9 @@ class LookPosterior:
         """Return the posterior variance of each contrast over its prior variance, (k,)."""
         rows = self._checked(contrasts)
         prior = np.sqrt(((rows * self.prior_sd) ** 2).sum(axis=1))
-        return np.divide(
-            self.deviations(rows), prior, out=np.ones(len(rows)), where=prior > 0.0
-        ) ** 2
+        return (
+            np.divide(self.deviations(rows), prior, out=np.ones(len(rows)), where=prior > 0.0) ** 2
+        )
 
     def quantiles(self, contrasts: ArrayLike, probabilities: ArrayLike) -> Array:
         """Return quantiles of each contrast, (k, p), for probabilities inside (0, 1)."""
@@ -174,18 +184,6 @@ class LookPosterior:
         change = float(np.maximum(self.eigenvalues, 0.0) @ shift**2)
         weight = float(self.information[column, column]) / constant**2  # sum of p (1 - p)
         return float(np.sqrt(change / max(weight, self.matrix_noise / constant**2, _LARGEST**-1)))
-
-
-def combine_scores(*readings: tuple[Array, float]) -> tuple[Array, float]:
-    """Return the precision-weighted mean of readings of one score, and its noise.
-
-    A reading is a vector and the standard deviation of its noise per coordinate. Noises of
-    different readings are independent.
-    """
-    precisions = [deviation**-2.0 for _, deviation in readings]
-    total = sum(precisions)
-    score = sum(each / total * reading for each, (reading, _) in zip(precisions, readings, strict=True))
-    return np.asarray(score), float(total**-0.5)
 
 
 def look_posterior(
@@ -250,9 +248,7 @@ def look_posterior(
     drawn, spread = given.draw()
     gain = drawn / spread
     pull = gain * given.score - (basis.T / prior**2) @ weights
-    return LookPosterior(
-        weights, matrix, float(s2), prior, values, basis, gain, drawn, pull, cross
-    )
+    return LookPosterior(weights, matrix, float(s2), prior, values, basis, gain, drawn, pull, cross)
 
 
 def _numbers(name: str, values: Any, ndim: int, shape: tuple[int, ...] | None = None) -> Array:

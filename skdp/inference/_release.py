@@ -1,4 +1,4 @@
-"""The look: one Gaussian release of the scores and the information of rows at given weights.
+"""The look: a Gaussian release of the scores and the information of rows at given weights.
 
 A row z has norm at most 1 with its constant column. At weights theta it contributes its score ``(y
 - p) z`` and its information ``p (1 - p) z z^T``. Both are one vector, the information packed and
@@ -9,8 +9,8 @@ mean. The proofs are in ``docs/proofs/inference.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +20,7 @@ from scipy.special import expit
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency
+from skdp.inference._stages import STAGES, Reading, combine_readings, second_weights
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
@@ -40,11 +41,11 @@ class Bounds(NamedTuple):
     l2: float
 
 
-# With squared scores replace-one has no proof, and is refused.
 BOUNDS: dict[tuple[Adjacency, Covariance], Bounds] = {
     ("add-remove", "model"): Bounds(3.33019, 0.0, 1.0),
     ("replace-one", "model"): Bounds(4.96, 0.0, 2.0),
     ("add-remove", "sandwich"): Bounds(3.33019, 1.0 / 3.0, math.sqrt(10.0 / 9.0)),
+    ("replace-one", "sandwich"): Bounds(4.96, math.sqrt(2.0) / 3.0, 2.0 * math.sqrt(10.0 / 9.0)),
 }
 
 # The decomposition of a larger matrix takes minutes.
@@ -83,21 +84,17 @@ class LookPlan(OnAllRows):
         adjacency: Adjacency,
         covariance: Covariance = "model",
         heaviest: float = 1.0,
+        n_outputs: int = 1,
     ) -> LookPlan:
         """Derive the noise; it depends neither on the table nor on the weights."""
-        if (adjacency, covariance) not in BOUNDS:
-            raise ValueError(
-                "covariance='sandwich' is proved for add-remove only. Use covariance='model', or "
-                "a budget, or adjacency=, of 'add-remove'."
-            )
         # All that a record contributes is a mean of vectors of rows, times its weight.
         norm = BOUNDS[adjacency, covariance].l2 * heaviest * ROUND_UP
-        sums = Release(_LABEL, norm).least(epsilon, delta)
+        sums = Release(_LABEL, norm).at_once(n_outputs).least(epsilon, delta)
         return cls(sums, adjacency, covariance, heaviest)
 
     @property
     def event(self) -> Event:
-        """One Gaussian release."""
+        """One Gaussian release; the stages together cost as much."""
         return self.sums.event
 
     @property
@@ -110,8 +107,9 @@ class LookPlan(OnAllRows):
         """Name sensitivity, noise and theorem, for the statement."""
         squares = ", and of their squared scores," if self.covariance == "sandwich" else ""
         return (
-            f"sums of the scores of records and of their information{squares} at public weights, "
-            f"in one release ({self.sums.words}; scaled units; docs/proofs/inference.md)"
+            f"sums of the scores of records and of their information{squares} at public weights "
+            f"and at corrected ones, in two stages that cost as much as one release "
+            f"({self.sums.words}; scaled units; docs/proofs/inference.md)"
         )
 
     def sum(self, rows: Rows, theta: Array, codes: NDArray[np.int64] | None = None) -> Array:
@@ -138,30 +136,77 @@ class LookPlan(OnAllRows):
         blocks += [factors[1] * pack_matrix(squares)] if factors[1] else []
         return np.concatenate(blocks)
 
-    def release(self, exact: Array, theta: Array, stream: RandomStream) -> Look:
-        """Return the vector with noise, taken apart."""
-        noisy, noise, width = self.sums.make(exact, stream), self.sums.sigma, theta.size
-        factors, size = self.factors, width * (width + 1) // 2
+    def look(
+        self,
+        parts: Sequence[Any],
+        tables: Sequence[Rows],
+        codes: NDArray[np.int64] | None,
+        prior_sd: float,
+        stream: RandomStream,
+    ) -> list[Look]:
+        """Return a look at each part of a model and its rows, both stages combined.
+
+        The second stage is at weights that the first has corrected.
+        """
+        thetas = [part.theta for part in parts]
+        found: list[list[Look]] = [[] for _ in parts]
+        for share in STAGES:
+            exact = [
+                self.sum(table, theta, codes) for table, theta in zip(tables, thetas, strict=True)
+            ]
+            looks = self.release(exact, thetas, stream, share)
+            for place, (part, own) in enumerate(zip(parts, found, strict=True)):
+                own.append(part.reduced(looks[place]))
+                noise = self.sums.sigma / math.sqrt(STAGES[1])
+                better = part.basis @ second_weights(own, noise, part.prior(prior_sd))
+                if np.linalg.norm(better) <= LARGEST_WEIGHT:
+                    thetas[place] = better
+        return [_combined(own) for own in found]
+
+    def release(
+        self,
+        exact: Sequence[Array],
+        thetas: Sequence[Array],
+        stream: RandomStream,
+        share: float = 1.0,
+    ) -> list[Look]:
+        """Return vectors with noise for a share of the squared mu, in one release, taken apart."""
+        scale = float(self.sums.scale) / math.sqrt(share) * ROUND_UP
+        noisy = replace(self.sums, scale=scale).make(np.concatenate(exact), stream)
+        vectors = zip(np.split(noisy, len(thetas)), thetas, strict=True)
+        return [self._taken_apart(vector, theta, scale) for vector, theta in vectors]
+
+    def _taken_apart(self, noisy: Array, theta: Array, noise: float) -> Look:
+        width, factors = theta.size, self.factors
+        size = width * (width + 1) // 2
         information = unpack_matrix(noisy[width : width + size], width) / factors[0]
-        squares = unpack_matrix(noisy[width + size :], width) / factors[1] if factors[1] else None
-        noises = noise, noise / factors[0], noise / factors[1] if factors[1] else 0.0
-        return Look(theta, noisy[:width], information, squares, *noises)
+        found = theta, noisy[:width], noise, information, noise / factors[0]
+        if not factors[1]:
+            return Look(*found)
+        return Look(
+            *found, unpack_matrix(noisy[width + size :], width) / factors[1], noise / factors[1]
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Look(Reading):
     """Released sums in scaled units, and their noise; all of it may be published.
 
     Noise of matrices is symmetric; off the diagonal its deviation is less by the root of 2.
     """
 
-    theta: Array  # weights, of shape (d,)
-    score: Array  # of shape (d,)
-    information: Array  # of shape (d, d)
-    squares: Array | None  # sum of squared scores of records, with covariance="sandwich"
-    score_noise: float
-    matrix_noise: float  # on the diagonal of the information
-    squares_noise: float
+    information: Array  # (d, d)
+    matrix_noise: float  # on the diagonal
+    squares_noise: float = 0.0
+
+
+def _combined(looks: Sequence[Look]) -> Look:
+    """Return the mean of looks by their precision."""
+    found = combine_readings(looks)
+    assert found.information is not None
+    squares = () if found.squares is None else (found.squares, found.squares_noise)
+    own = found.theta, found.score, found.score_noise, found.information, found.matrix_noise
+    return Look(*own, *squares)
 
 
 def refuse_large(n_columns: int, n_units: int, covariance: Covariance, by_unit: bool) -> None:

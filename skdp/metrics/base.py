@@ -164,9 +164,9 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     _listed: ClassVar[tuple[str, ...]] = (
         *("epsilon", "delta", "thresholds", "target_bounds", "largest_error", "n_bins"),
-        *("score_values", "covariance", "prior_sd", "data_norm", "error_sd", "unit_weighting"),
-        *("max_unit_rows", "adjacency", "accountant", "classes", "subgroups", "random_state"),
-        "verbose",
+        *("score_values", "covariance", "prior_sd", "data_norm", "reference"),
+        *("unit_weighting", "max_unit_rows", "adjacency", "accountant", "classes", "subgroups"),
+        *("random_state", "verbose"),
     )
 
     _added_texts: ClassVar[dict[str, str]] = {

@@ -16,6 +16,8 @@ from skdp.plans.second_moments import unpack_matrix
 from skdp.solvers import Rows
 
 KINDS = list(BOUNDS)
+# Of the last the bound is proved, but no pair is that far apart.
+ATTAINED = [kind for kind in KINDS if kind != ("replace-one", "sandwich")]
 # Sizes of the weights, in both directions; the middle ones decide.
 SIZES = [0.0, 1e-300, 1e-6, 0.3, 1.0, 3.0, 30.0, 1e6, 1e30, LARGEST_WEIGHT / 10]
 
@@ -73,7 +75,7 @@ def attaining(adjacency):
     return np.array(rows), np.array([1, -1], dtype=np.int8), np.array([0.0, size])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ATTAINED)
 def test_the_declared_distance_is_attained(kind):
     plan = plan_of(*kind)
     X, signs, theta = attaining(kind[0])
@@ -101,7 +103,7 @@ def test_units_are_no_further_apart_than_declared(kind, most):
 
     first, second = (unit(rows, np.repeat(signs[k], len(rows))) for k, rows in enumerate(attained))
     gap = np.linalg.norm(first - second) if kind[0] == "replace-one" else np.linalg.norm(first)
-    assert 0.999 * plan.sums.l2 < gap <= plan.sums.l2
+    assert gap <= plan.sums.l2 and (gap > 0.999 * plan.sums.l2 or kind not in ATTAINED)
     for _ in range(60):
         pair = []
         for count in rng.integers(1, 7, 2):
@@ -157,11 +159,6 @@ def test_one_release_has_the_noise_of_the_target(kind, heaviest):
     assert plan.sums.sigma == pytest.approx(sigma * BOUNDS[kind].l2 * heaviest, rel=1e-12)
 
 
-def test_replaced_records_have_no_sandwich():
-    with pytest.raises(ValueError, match="add-remove only"):
-        plan_of("replace-one", "sandwich")
-
-
 DRAWS = 4000
 
 
@@ -171,14 +168,14 @@ def test_each_block_has_its_noise(kind):
     plan, theta = plan_of(*kind, 2.0), np.zeros(3)
     stream = RandomStream.from_seed(1)
     size = 3 + 6 + (6 if kind[1] == "sandwich" else 0)
-    looks = [plan.release(np.zeros(size), theta, stream) for _ in range(DRAWS)]
+    looks = [plan.release([np.zeros(size)], [theta], stream)[0] for _ in range(DRAWS)]
     mu = plan.sums.l2 / plan.sums.sigma
     s1 = BOUNDS[kind].l2 * 2.0 / mu
     off = np.triu_indices(3, 1)
     blocks = [(np.array([look.score for look in looks]), s1, "score_noise")]
     matrices = [("information", s1 / BOUNDS[kind].information, "matrix_noise")]
     if kind[1] == "sandwich":
-        matrices += [("squares", s1 * 3.0 * 2.0, "squares_noise")]
+        matrices += [("squares", s1 / BOUNDS[kind].squares * 2.0, "squares_noise")]
     for name, noise, own in matrices:
         found = np.array([getattr(look, name) for look in looks])
         assert np.array_equal(found, found.transpose(0, 2, 1))

@@ -54,11 +54,11 @@ EXACT = {"epsilon": 1e6, "delta": 0.5, "data_norm": 1.0}
 
 
 def exact(model, *table, look=LOOK, **given):
-    """Return the exact vector of a look; the noise is not used."""
+    """Return the exact vector of a look's first stage; the noise is not used."""
     with record_releases() as trace:
         clone(look).evaluate(model, *table, **given)
-    (release,) = trace.releases
-    return release.value
+    first, _ = trace.releases
+    return first.value
 
 
 def refitted(C=np.inf):
@@ -69,7 +69,7 @@ def refitted(C=np.inf):
 def test_without_noise_and_prior_estimates_are_those_without_privacy(covariance):
     best = refitted()
     terms = EXACT | {"prior_sd": 1e3, "covariance": covariance, "adjacency": "add-remove"}
-    table = PrivateInference(**terms).evaluate(best, X, Y).coefficients
+    table = PrivateInference(**terms).evaluate(best, X, Y).table()
     wanted = np.append(best.coef_, best.intercept_)
     np.testing.assert_allclose(table["coefficient"], wanted, atol=2e-3)
     rows = np.column_stack([X, np.ones(N)])
@@ -81,13 +81,13 @@ def test_without_noise_and_prior_estimates_are_those_without_privacy(covariance)
         table["high"] - table["low"], 2 * 1.96 * np.sqrt(np.diag(variance)), rtol=0.01
     )
     np.testing.assert_allclose(np.exp(table["low"]), table["odds_low"])
-    assert list(table["name"]) == ["x0", "x1", "x2", "intercept"]
+    assert list(table["name"]) == ["x0", "x1", "x2", "(intercept)"]
     assert table["p_value"][0] < 1e-6 and 0.0 < table["p_value"][2] <= 1.0
     assert (table["prior_share"] < 1e-3).all()
 
 
 def test_one_step_corrects_weights_that_are_off():
-    table = PrivateInference(**EXACT, prior_sd=1e3).evaluate(WEIGHTS, X, Y).coefficients
+    table = PrivateInference(**EXACT, prior_sd=1e3).evaluate(WEIGHTS, X, Y).table()
     np.testing.assert_allclose(table["coefficient"], np.append(*map(np.ravel, (
         refitted().coef_, refitted().intercept_
     ))), atol=0.02)  # fmt: skip
@@ -98,7 +98,7 @@ def test_linear_estimators(kind):
     """As they come, of the schema, frozen, and chosen in a search."""
     model = kind(epsilon=8.0, data_norm=1.0, classes=[0, 1]).fit(X, Y)
     result = PrivateInference(epsilon=8.0).evaluate(model, X, Y)
-    table = result.coefficients
+    table = result.table()
     assert table["low"][0] < 2.5 and table["high"][0] > 1.2 and 1.0 < table["coefficient"][0] < 3.0
     value = exact(model, X, Y)
     np.testing.assert_array_equal(value, exact(FrozenEstimator(model), X, Y))
@@ -124,11 +124,11 @@ def test_the_prior_is_in_half_ranges_of_columns():
     """Known behind a schema or a scaler, and else an equal share of the bound."""
     scaled = make_pipeline(BoundedScaler(-0.5, 0.5), skdp.OperaSVC(data_norm=2.0)).fit(X, Y)
     of_scaler = PrivateInference(prior_sd=3.0).evaluate(scaled, X, Y)
-    deviations = of_scaler.contrasts.diagonal() * of_scaler.prior_sd
     half = 1.0 / math.sqrt(3.0)  # rows have norm 1 at most
+    deviations = of_scaler.part.contrasts.diagonal() * of_scaler.prior_sd
     np.testing.assert_allclose(deviations, [3.0 / half] * 3 + [3.0])
     plain = PrivateInference(prior_sd=3.0, data_norm=2.0).evaluate(scaled[-1], X, Y)
-    deviations = plain.contrasts.diagonal() * plain.prior_sd
+    deviations = plain.part.contrasts.diagonal() * plain.prior_sd
     np.testing.assert_allclose(deviations, [3.0 * math.sqrt(3.0) / 2.0] * 3 + [3.0])
 
 
@@ -158,17 +158,16 @@ def of_schema(frame):
 def test_a_schema_gives_label_ids_and_names(frame, of_schema):
     result = PrivateInference(epsilon=8.0).evaluate(of_schema, frame)
     assert result.privacy_spent_.unit == "group"
-    names = list(of_schema[:-1].get_feature_names_out())
     table = result.to_frame()
-    assert list(table["name"]) == [*names, "intercept"]
+    assert list(table["name"])[-4:] == ["ward=A", "ward=B", "ward=C", "(intercept)"]
     columns = "coefficient low high odds_ratio odds_low odds_high p_value prior_share".split()
-    assert list(table.columns) == ["name", *columns]
+    assert set(columns) <= set(table.columns)
     parts = SCHEMA.split(frame, groups=True)
     given = {"groups": parts[2], "look": PrivateInference()}
     np.testing.assert_array_equal(
         exact(of_schema, *parts[:2], **given), exact(of_schema, frame, look=PrivateInference())
     )
-    assert "class = yes" in repr(result) and "<table>" in result._repr_html_()
+    assert "yes" in repr(result) and "<table>" in result._repr_html_()
     json.loads(result.to_json())
 
 
@@ -279,7 +278,7 @@ class Odd(LogisticRegression):
 @pytest.mark.parametrize(
     ("model", "terms", "words"),
     [
-        (THREE, {}, "has 3 classes"),
+        (THREE, {}, "declare as reference="),
         (DecisionTreeClassifier().fit(X, Y), {}, "no coef_"),
         (skdp.GrpuaMLPClassifier(data_norm=1.0, max_iter=2).fit(X, Y), {}, "no coef_"),
         (skdp.PrivateRidge(data_norm=1.0, target_bounds=(0, 1)).fit(X, Y), {}, "no coef_"),
@@ -294,7 +293,7 @@ class Odd(LogisticRegression):
         (WEIGHTS, {"data_norm": -1.0}, "data_norm must be"),
         (WEIGHTS, {"prior_sd": 0.0}, "prior_sd must be"),
         (WEIGHTS, {"covariance": "robust"}, "covariance must be one of"),
-        (WEIGHTS, {"covariance": "sandwich"}, "add-remove only"),
+        (THREE, {"reference": 7}, "declare as reference="),
         (WEIGHTS, {"unit_weighting": "random-row"}, "unit_weighting must be one of"),
         (WEIGHTS, {"unit_weighting": "sum"}, "requires this public bound"),
         (WEIGHTS, {"epsilon": 0.0}, "epsilon must be"),
@@ -394,10 +393,12 @@ def test_units_are_counted_as_they_are_declared(most):
     shares = np.minimum(1.0, (most or 1) / counts)
     with record_releases() as trace:
         result = clone(look).evaluate(WEIGHTS, X, Y, groups=IDS)
-    (release,) = trace.releases
+    release = trace.releases[0]
     p = expit(X @ WEIGHTS.coef_[0] + 0.4)
     total = float(np.sum(shares * p * (1.0 - p)))
-    added = result.constant**2 * total * 4.96  # on the diagonal of the constant column
+    added = (
+        result.part.contrasts[-1, -1] ** 2 * total * 4.96
+    )  # on the diagonal of the constant column
     assert release.value[-1] == pytest.approx(added, rel=1e-9)
     assert release.sensitivity == pytest.approx(2.0 * (most or 1), rel=1e-9)
     spent = result.privacy_spent_
@@ -421,7 +422,7 @@ def test_a_seed_is_tied_to_rows_and_weights_and_reported():
         with record_releases() as trace:
             found = clone(look).set_params(**terms).evaluate(model, table, labels)
         assert found.privacy_spent_.seeded
-        (release,) = trace.releases
+        release = trace.releases[0]
         return (release.output - release.value) / release.sigma
 
     first = noise(WEIGHTS, X, Y)
@@ -448,7 +449,7 @@ class AsEstimator(PrivateInference):
         model = PublicWeights(np.linspace(-2.0, 3.0, X.shape[1]))
         model.fit_intercept = False  # a row of zeros is as none
         self.result_ = self.evaluate(model, X, y, groups=groups)
-        self.posterior_ = self.result_.coefficients
+        self.table_ = self.result_.table()
         self.privacy_spent_ = self.result_.privacy_spent_
         return self
 
@@ -473,3 +474,132 @@ def test_nothing_that_can_be_reached_tells_neighbours_apart(hostile, terms, grou
         AsEstimator(data_norm=1.0, **terms), (X, Y, *beside), (other, labels, *beside)
     )
     assert differences(*fitted) == []
+
+
+THREE_LABELS = np.where(X[:, 2] > 0.2, 2, Y)
+
+
+def three(kind, **terms):
+    return kind(epsilon=50.0, data_norm=1.0, classes=[0, 1, 2], **terms).fit(X, THREE_LABELS)
+
+
+@pytest.mark.parametrize("reference", [0, 2, "rest"])
+def test_classes_are_compared_as_declared(reference):
+    """Each pair of classes on its rows, and each class with the others on all rows."""
+    kinds = {"rest": skdp.ObjectivePerturbationLogisticRegression}
+    model = three(kinds.get(reference, skdp.GrpuaLogisticRegression))
+    look = PrivateInference(reference=reference, adjacency="add-remove", data_norm=1.0)
+    with record_releases() as trace:
+        result = clone(look).evaluate(model, X, THREE_LABELS)
+    release = trace.releases[0]
+    single = PrivateInference(adjacency="add-remove", data_norm=1.0)
+    wanted = []
+    for label in [label for label in (0, 1, 2) if label != reference]:
+        coef, intercept = model.coef_[label], model.intercept_[label]
+        kept = np.full(N, True)
+        if reference != "rest":
+            coef, intercept = coef - model.coef_[reference], intercept - model.intercept_[reference]
+            kept = np.isin(THREE_LABELS, [label, reference])
+        pair = PublicWeights(coef, float(intercept))
+        labels = (THREE_LABELS[kept] == label).astype(int)
+        wanted.append(exact(pair, X[kept], labels, look=single))
+    np.testing.assert_allclose(release.value, np.concatenate(wanted), rtol=1e-9, atol=1e-9)
+    assert release.sensitivity == pytest.approx(math.sqrt(len(wanted)), rel=1e-12)
+    assert result.privacy_spent_.event == look.privacy_plan(N).event
+    table = result.to_frame()
+    assert len(table) == 4 * len(wanted) and table.columns[0] == "class"
+    others = [label for label in (0, 1, 2) if label != reference]
+    assert table["class"].tolist() == np.repeat(others, 4).tolist() and list(result) == others
+    against = None if reference == "rest" else reference
+    assert [one.part.against for one in result.values()] == [against] * len(others)
+    json.loads(result.to_json())
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_several_classes_are_as_far_apart_as_declared(adjacency):
+    """A row that all comparisons get wrong moves each of them by as much as a single one."""
+    model = three(skdp.OperaSVC)
+    model.coef_ = np.array([[-1e6, 0.0, 0.0], [1e6, 0.0, 0.0], [1e6, 0.0, 0.0]])
+    model.intercept_ = np.zeros(3)
+    look = PrivateInference(reference="rest", adjacency=adjacency, data_norm=1.0)
+    table, labels = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0, 1])
+    one = exact(model, table, labels, look=look)
+    other = exact(model, table[1:], labels[1:], look=look)
+    with record_releases() as trace:
+        clone(look).evaluate(model, table, labels)
+    most = trace.releases[0].sensitivity / (1.0 if adjacency == "add-remove" else 2.0)
+    assert 0.999 * most < np.linalg.norm(one - other) <= most
+
+
+def test_class_weights_of_several_classes():
+    weights = {0: 1.0, 1: 2.0, 2: 8.0}
+    model = three(skdp.GrpuaLogisticRegression, class_weight=weights)
+    look = PrivateInference(reference=0, data_norm=1.0)
+    moved = three(skdp.GrpuaLogisticRegression)
+    moved.coef_, moved.intercept_ = model.coef_, model.intercept_ - np.log([1.0, 2.0, 8.0])
+    np.testing.assert_allclose(
+        exact(model, X, THREE_LABELS, look=look), exact(moved, X, THREE_LABELS, look=look)
+    )
+    with pytest.raises(ValueError, match="not supported for a model with class weights"):
+        PrivateInference(reference="rest", accountant=Untouchable()).evaluate(
+            model, X, THREE_LABELS
+        )
+
+
+def effects_of(result, reference=None):
+    """Return estimates and intervals of effects in the units of columns, by name."""
+    part, law = result.part, result.posterior
+    found, row, _ = part.meaning.effects(reference or {}, range(part.coef.size))
+    functions = np.array([np.append(effect.weights, 0.0) for _, effect in found])
+    rows = np.vstack([functions, np.append(row, 1.0)]) @ part.contrasts
+    low, high = law.quantiles(rows, [0.025, 0.975]).T
+    names = [*(effect.name for _, effect in found), "(intercept)"]
+    return dict(zip(names, np.column_stack([rows @ law.mean, low, high]), strict=True))
+
+
+def test_levels_are_compared_with_their_reference(frame):
+    """Directions in which rows do not vary are left out, and cost nothing."""
+    private = skdp.ObjectivePerturbationLogisticRegression(epsilon=100.0)
+    look = PrivateInference(epsilon=1e6, delta=0.5, prior_sd=1e3)
+    result = look.evaluate(SCHEMA.pipeline(private).fit(frame), frame)
+    assert result.part.basis.shape == (5, 4) and result.look.theta.shape == (4,)
+    assert result.posterior.reliable
+    value = {name: each[0] for name, each in effects_of(result).items()}
+    # As without privacy, by units: each patient's rows weigh 1 together.
+    shares = 1.0 / np.bincount(IDS)[IDS]
+    levels = [(frame["ward"] == level).to_numpy(float) for level in "BC"]
+    design = np.column_stack([frame["age"] - 50.0, *levels])
+    best = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(design, Y, shares)
+    names = ("age", "ward=B", "ward=C")
+    np.testing.assert_allclose([value[k] for k in names], best.coef_[0], atol=0.01)
+    assert value["(intercept)"] == pytest.approx(best.intercept_[0], abs=0.01)
+
+
+def test_weights_along_constant_directions_move_to_the_intercept(frame):
+    """Noise of the fit may give all levels of a category the same weight."""
+    model = SCHEMA.pipeline(skdp.ObjectivePerturbationLogisticRegression(epsilon=8.0)).fit(frame)
+    look = PrivateInference(epsilon=1e6, delta=0.5, prior_sd=1e3)
+    before = effects_of(look.evaluate(model, frame))
+    names = list(model[:-1].get_feature_names_out())
+    places = [place for place, name in enumerate(names) if name.startswith("ward")]
+    model[-1].coef_ = model[-1].coef_.copy()
+    model[-1].coef_[0, places] += 0.7
+    after = effects_of(look.evaluate(model, frame))
+    for name, wanted in before.items():
+        np.testing.assert_allclose(after[name], wanted, atol=1e-3)
+
+
+def test_both_stages_are_combined_and_cost_one_look():
+    """A fit that is far off is corrected by the first stage, and nothing of it is lost."""
+    off = PublicWeights([0.3, -0.1, 0.0], 0.0)
+    with record_releases() as trace:
+        result = PrivateInference(**EXACT, prior_sd=1e3, adjacency="add-remove").evaluate(off, X, Y)
+    first, second = trace.releases
+    mu = [release.sensitivity / release.sigma for release in (first, second)]
+    total = 1.0 / result.privacy_spent_.event.noise_multiplier
+    assert math.hypot(*mu) <= total and math.hypot(*mu) == pytest.approx(total, rel=1e-9)
+    assert mu[0] ** 2 / total**2 == pytest.approx(0.2, rel=1e-9)
+    noise = 1.0 / math.hypot(*(1.0 / release.sigma for release in (first, second)))
+    assert result.look.score_noise == pytest.approx(noise)
+    best = np.append(*map(np.ravel, (refitted().coef_, refitted().intercept_)))
+    np.testing.assert_allclose(result.table()["coefficient"], best, atol=0.02)

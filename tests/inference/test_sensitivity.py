@@ -28,7 +28,12 @@ def test_the_identities_of_both_proofs():
             (root, golden**-3, t2, 1),
             (mpmath.sqrt(7) - 2, 2 * mpmath.sqrt(7) - 5, (37 + 14 * mpmath.sqrt(7)) / 3, 3),
         ):
-            expanded = [square, square * (b - 2 * r), square * (r**2 - 2 * r * b), square * b * r**2]
+            expanded = [
+                square,
+                square * (b - 2 * r),
+                square * (r**2 - 2 * r * b),
+                square * b * r**2,
+            ]
             for found, wanted in zip(expanded, [square, -square, 1, first], strict=True):
                 assert abs(found - wanted) < mpmath.mpf(10) ** -40
             assert b > 0
@@ -170,7 +175,10 @@ def test_no_rows_weights_or_units_exceed_it(relation):
         X, Z = random_rows(rng, 20_000, d), random_rows(rng, 20_000, d)
         Z[::2] = -X[::2] + 0.05 * Z[::2]
         Z /= np.maximum(1.0, np.linalg.norm(Z, axis=1, keepdims=True))
-        for residuals in (rng.uniform(-1, 1, (2, 20_000)), rng.choice([1, RHO, 0.618], (2, 20_000))):
+        for residuals in (
+            rng.uniform(-1, 1, (2, 20_000)),
+            rng.choice([1, RHO, 0.618], (2, 20_000)),
+        ):
             first = blocks(residuals[0], X, T[relation])
             second = blocks(residuals[1], Z, T[relation])
             assert distance(relation, first, second).max() <= BOUND[relation] * UP
@@ -180,7 +188,9 @@ def test_no_rows_weights_or_units_exceed_it(relation):
         theta = rng.normal(size=d) * 10.0 ** rng.uniform(-1, 4)
         y = rng.integers(2, size=(2, 20_000))
         found = distance(
-            relation, at_weights(theta, X, y[0], T[relation]), at_weights(theta, Z, y[1], T[relation])
+            relation,
+            at_weights(theta, X, y[0], T[relation]),
+            at_weights(theta, Z, y[1], T[relation]),
         )
         assert found.max() <= BOUND[relation] * UP
 
@@ -197,7 +207,9 @@ def test_the_third_block_adds_at_most_a_ninth(relation, third):
         assert distance(relation, first, second).max() <= bound * UP
         share = rng.dirichlet(np.full(4, 0.3), 5000)  # products of scores of units, not of rows
         units = [
-            unit_blocks(r.reshape(5000, 4), part.reshape(5000, 4, d), share, T[relation], third / 3.0)
+            unit_blocks(
+                r.reshape(5000, 4), part.reshape(5000, 4, d), share, T[relation], third / 3.0
+            )
             for r, part in zip(residuals, (X, Z), strict=True)
         ]
         assert distance(relation, *units).max() <= bound * UP
