@@ -11,6 +11,7 @@ import numpy as np
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
 from skdp.base.scikit_learn import last_step
+from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
 from skdp.inference._models import LinearPart, read_linear
@@ -198,7 +199,6 @@ class PrivateInference(EvaluatesModel):
         check_choice("covariance", self.covariance, ("model", "sandwich"))
         check_real("prior_sd", self.prior_sd, at_least=1e-3, at_most=1e3)
         check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
-        check_real("error_sd", self.error_sd, above=0.0, at_most=1e50, allowed=(None,))
         check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
         allowed = () if self.unit_weighting == "sum" else (None,)
         remedy = "unit_weighting='sum' requires this public bound."
@@ -211,7 +211,7 @@ class PrivateInference(EvaluatesModel):
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
-        return about.encode(truth)
+        return encode_labels(truth, about.classes)[1]
 
     def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
         if last_step(model) is model:  # its columns are those of the table
@@ -222,8 +222,9 @@ class PrivateInference(EvaluatesModel):
         records = super()._read(X, y, params)
         about: LinearPart = records.about
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
+        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        return replace(records, X=rows, assumptions=(*about.assumptions, *records.assumptions))
+        return replace(records, X=rows, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
         return self._plan_look(records.by_unit, 1 + len(records.about.others))

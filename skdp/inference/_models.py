@@ -36,16 +36,16 @@ _WITHHELD = (
 
 
 class PublicWeights:
-    """Coefficients of a linear model that were published elsewhere.
+    """Coefficients of a two-class linear model that were published elsewhere.
 
     Parameters
     ----------
     coef : array-like of shape (n_features,)
-        Log odds of ``classes[1]``, or the target of a regression, per unit of each column.
+        Log odds of ``classes[1]`` per unit of each column.
     intercept : float, default=0.0
-        Log odds, or the target, of a row of zeros.
-    classes : sequence of two labels or None, default=(0, 1)
-        Labels, sorted; None for a regression.
+        Log odds of a row of zeros.
+    classes : sequence of two labels, default=(0, 1)
+        Labels, sorted.
     feature_names : sequence of str or None, default=None
         Names of the columns.
 
@@ -73,12 +73,11 @@ class PublicWeights:
     ) -> None:
         self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
         self.intercept_ = np.array([check_real("intercept", intercept)])
+        self.classes_ = np.asarray(classes)
         if self.coef_.shape[0] != 1 or self.coef_.size == 0 or not np.isfinite(self.coef_).all():
             raise ValueError("coef must be a flat list of finite numbers, at least one.")
-        if classes is not None:
-            self.classes_ = np.asarray(classes)
-            if self.classes_.shape != (2,):
-                raise ValueError(f"classes must be two labels, got {classes!r}.")
+        if self.classes_.shape != (2,):
+            raise ValueError(f"classes must be two labels, got {classes!r}.")
         self.n_features_in_ = self.coef_.shape[1]
         if feature_names is not None:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
@@ -272,24 +271,7 @@ def _comparisons(
             yield (coef[code] - coef[base], float(shifted)), (code, base)
 
 
-def bound_of_rows(linear: Any, data_norm: float | None) -> float:
-    """Return the public bound on rows, or that of the model."""
-    if data_norm is None and not responds(linear, "_row_bound"):
-        name = type(linear).__name__
-        raise ValueError(
-            f"declare data_norm, a public bound on the norm of a row: {name} has none."
-        )
-    return float(linear._row_bound if data_norm is None else data_norm)
-
-
-def refuse_huge(part: LinearPart) -> None:
-    """Refuse weights whose margins may overflow."""
-    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
-        name = type(part.linear).__name__
-        raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
-
-
-def linear_end(model: Any) -> tuple[list[Any], Any]:
+def _taken_apart(model: Any) -> tuple[list[Any], Any]:
     """Return the steps of nested pipelines and searches, and their last step."""
     steps: list[Any] = []
     while True:
@@ -332,7 +314,7 @@ def _log_weights(linear: Any, labels: list[Any]) -> list[float]:
     return [math.log(float(weights.get(label, 1.0))) for label in labels]
 
 
-def names_of(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
+def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
     """Return the names of columns, or numbered ones."""
     names = getattr(linear, "feature_names_in_", None)
     for step in steps:
