@@ -63,7 +63,7 @@ def cell(args: argparse.Namespace, d: int, error: float, adjacency: str) -> list
         inference = PrivateInference(
             look_epsilon, DELTA, adjacency=adjacency, error_sd=args.declared * error
         )
-        tables = coefficient_intervals(ridge), inference.evaluate(model, X, y).coefficients
+        tables = coefficient_intervals(ridge), inference.evaluate(model, X, y).table()
         numbers = []
         for table in tables:
             low, high = table["low"][:d], table["high"][:d]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.scikit_learn import fitted_model, responds
@@ -23,8 +23,8 @@ _ABOUT_BAND = (
 )
 
 
-class CorrectedModel(LogisticRegression):
-    """Logistic regression with the estimates of a look as coefficients; it cannot be fitted."""
+class _Corrected:
+    """Model with the estimates of a look as coefficients; it cannot be fitted."""
 
     # The statement includes the cost of the model that was looked at.
     _stands_on = "_before"
@@ -34,18 +34,29 @@ class CorrectedModel(LogisticRegression):
         raise TypeError("this model has the estimates of a look. Fit a private model instead.")
 
 
-def corrected_model(part: LinearPart, law: LookPosterior, spent: PrivacySpent) -> Any:
-    """Return the model of a look, with the estimates in a logistic regression as last step."""
-    if len(part.classes) != 2:
+class CorrectedModel(_Corrected, LogisticRegression):
+    """Logistic regression with the estimates of a look."""
+
+
+class CorrectedRegression(_Corrected, LinearRegression):
+    """Linear regression with the estimates of a look."""
+
+
+def corrected_model(part: LinearPart, law: LookPosterior, spent: PrivacySpent, **known: Any) -> Any:
+    """Return the model of a look, with the estimates in a model of scikit-learn as last step."""
+    if len(part.classes) > 2:
         raise TypeError("model_ is for two classes.")
     back: NDArray[np.float64] = np.zeros((part.coef.size + 1, law.mean.size))
     back[: len(part.contrasts)] = part.contrasts
     values, joint = back @ law.mean, SimpleNamespace(noise_covariance=law.covariance)
-    found: Any = CorrectedModel(fit_intercept=part.constant > 0.0)
+    of_classes = len(part.classes) == 2
+    kind: Any = CorrectedModel if of_classes else CorrectedRegression
+    found = kind(fit_intercept=part.constant > 0.0)
+    own = {"coef_": values[:-1], "intercept_": float(values[-1])}
+    if of_classes:
+        own = {"coef_": values[None, :-1], "intercept_": values[-1:], "classes_": part.classes}
+    vars(found).update(own | known)
     vars(found).update(
-        coef_=values[None, :-1],
-        intercept_=values[-1:],
-        classes_=part.classes,
         n_features_in_=part.coef.size,
         privacy_spent_=spent,
         _coef_noise_=JointNoise(_ABOUT_BAND, 1.0, exact=True, solution=joint, back=back),

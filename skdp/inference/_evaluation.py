@@ -11,10 +11,16 @@ import numpy as np
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
 from skdp.base.scikit_learn import last_step
-from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
 from skdp.inference._models import LinearPart, read_linear
+from skdp.inference._regression import (
+    ErrorPlan,
+    RegressionPart,
+    RegressionResult,
+    is_regressor,
+    read_regression,
+)
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
@@ -101,6 +107,19 @@ class PrivateInference(EvaluatesModel):
         """Class that others are compared with, for models of more than two classes. ``"rest"``
         compares each class with all others, which suits one-vs-rest models. Not used for two
         classes.""",
+        default=None,
+    )
+    target_bounds: Any = parameter(
+        "tuple of float or None",
+        """Public bounds (low, high) of the target, for regressors. They scale the prior; nothing is
+        clipped. None uses those of the model.""",
+        default=None,
+    )
+    error_sd: float | None = parameter(
+        "float or None",
+        """Rough standard deviation of the errors of a regressor, public, in units of the target.
+        Residuals count up to 1.5 times this size, and noise grows with it. None uses the
+        ``residual_std_`` or ``scale_`` that the model has released.""",
         default=None,
     )
     unit_weighting: Literal["mean", "sum"] = parameter(
@@ -199,6 +218,7 @@ class PrivateInference(EvaluatesModel):
         check_choice("covariance", self.covariance, ("model", "sandwich"))
         check_real("prior_sd", self.prior_sd, at_least=1e-3, at_most=1e3)
         check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        check_real("error_sd", self.error_sd, above=0.0, at_most=1e50, allowed=(None,))
         check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
         allowed = () if self.unit_weighting == "sum" else (None,)
         remedy = "unit_weighting='sum' requires this public bound."
@@ -207,11 +227,18 @@ class PrivateInference(EvaluatesModel):
         )
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
-        part = read_linear(model, self.data_norm, self.reference)
+        if not is_regressor(model):
+            part = read_linear(model, self.data_norm, self.reference)
+            return part, part.shown
+        if self.covariance != "model" or self.unit_weighting != "mean":
+            raise ValueError(
+                "For a regressor, covariance must be 'model' and unit_weighting 'mean'."
+            )
+        part = read_regression(model, self.data_norm, self.target_bounds, self.error_sd)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
-        return encode_labels(truth, about.classes)[1]
+        return about.encode(truth)
 
     def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
         if last_step(model) is model:  # its columns are those of the table
@@ -222,14 +249,18 @@ class PrivateInference(EvaluatesModel):
         records = super()._read(X, y, params)
         about: LinearPart = records.about
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
-        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        return replace(records, X=rows, assumptions=(said, *records.assumptions))
+        return replace(records, X=rows, assumptions=(*about.assumptions, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
+        if isinstance(records.about, RegressionPart):
+            return self._plan_about(records.n_rows, records.about)
         return self._plan_look(records.by_unit, 1 + len(records.about.others))
 
     def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+        if isinstance(about, RegressionPart):
+            given = self.epsilon, self.delta, self._relation
+            return ErrorPlan.of(*given, about.limit, n_rows)
         return self._plan_look(False, 1 + len(about.others))
 
     def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
@@ -254,11 +285,8 @@ class PrivateInference(EvaluatesModel):
         bounds = about.data_norm, about.constant
         ones = np.ones(labels.size, np.int8)
         rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
-        parts, tables = (about, *about.others), []
-        for part in parts:
-            signs = np.where(labels == part.code, np.int8(1), np.int8(-1))
-            taken = (labels == part.code) | (labels == part.against) | (part.against is None)
-            tables.append(rows.with_targets(signs, "signs", shares * taken))
+        parts = about, *about.others
+        tables = [part.table(rows, labels, shares) for part in parts]
         stream = self._stream_of(plan, parts, X, labels, codes)
         found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
         if hasattr(X, "check_rows"):
@@ -271,7 +299,8 @@ class PrivateInference(EvaluatesModel):
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
             weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
-            public = plan.event, plan.adjacency, plan.heaviest, weights
+            limit = plan.limit if isinstance(plan, ErrorPlan) else None
+            public = plan.event, plan.adjacency, plan.heaviest, limit, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 
@@ -280,8 +309,9 @@ class PrivateInference(EvaluatesModel):
     ) -> Any:
         about: LinearPart = records.about
         deviation = float(self.prior_sd)
+        kind = RegressionResult if isinstance(about, RegressionPart) else InferenceResult
         found = [
-            InferenceResult(look, part, deviation, part.prior(deviation), spent)
+            kind(look, part, deviation, part.prior(deviation), spent)
             for part, look in zip((about, *about.others), released, strict=True)
         ]
         return ClassResults(found) if about.others else found[0]

@@ -20,8 +20,10 @@ from skdp.base.scikit_learn import (
     last_and_meaning,
     responds,
 )
+from skdp.estimators.labels import encode_labels
 from skdp.inference._release import LARGEST_WEIGHT, Look, constant_value, norm_of_rows
 from skdp.running import around_runs
+from skdp.solvers import Rows
 from skdp.tables.inputs import canonical_rows, validate_rows
 
 Array = NDArray[np.float64]
@@ -36,16 +38,16 @@ _WITHHELD = (
 
 
 class PublicWeights:
-    """Coefficients of a two-class linear model that were published elsewhere.
+    """Coefficients of a linear model that were published elsewhere.
 
     Parameters
     ----------
     coef : array-like of shape (n_features,)
-        Log odds of ``classes[1]`` per unit of each column.
+        Log odds of ``classes[1]``, or the target of a regression, per unit of each column.
     intercept : float, default=0.0
-        Log odds of a row of zeros.
-    classes : sequence of two labels, default=(0, 1)
-        Labels, sorted.
+        Log odds, or the target, of a row of zeros.
+    classes : sequence of two labels or None, default=(0, 1)
+        Labels, sorted; None for a regression.
     feature_names : sequence of str or None, default=None
         Names of the columns.
 
@@ -73,11 +75,12 @@ class PublicWeights:
     ) -> None:
         self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
         self.intercept_ = np.array([check_real("intercept", intercept)])
-        self.classes_ = np.asarray(classes)
         if self.coef_.shape[0] != 1 or self.coef_.size == 0 or not np.isfinite(self.coef_).all():
             raise ValueError("coef must be a flat list of finite numbers, at least one.")
-        if self.classes_.shape != (2,):
-            raise ValueError(f"classes must be two labels, got {classes!r}.")
+        if classes is not None:
+            self.classes_ = np.asarray(classes)
+            if self.classes_.shape != (2,):
+                raise ValueError(f"classes must be two labels, got {classes!r}.")
         self.n_features_in_ = self.coef_.shape[1]
         if feature_names is not None:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
@@ -100,6 +103,31 @@ class LinearPart:
     code: int = 1  # place of the class among the labels
     against: int | None = 0  # place of the class that it is compared with; None for all others
     others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
+
+    @property
+    def kept(self) -> Any:
+        """Places of the columns that the model uses, all but in a variant."""
+        return getattr(self.linear, "_kept", range(self.coef.size))
+
+    @property
+    def shift(self) -> Array:
+        """Known weights that estimates are moved by, in the basis."""
+        return np.zeros(self.basis.shape[1])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Public bounds, for the statement."""
+        return (f"rows are clipped to the public norm data_norm={self.data_norm:g}",)
+
+    def encode(self, truth: Any) -> NDArray[Any]:
+        """Return labels as places among the classes."""
+        return encode_labels(truth, self.classes)[1]
+
+    def table(self, rows: Rows, labels: NDArray[Any], shares: Array) -> Rows:
+        """Return rows with signs as targets, without those of other classes."""
+        signs = np.where(labels == self.code, np.int8(1), np.int8(-1))
+        taken = (labels == self.code) | (labels == self.against) | (self.against is None)
+        return rows.with_targets(signs, "signs", shares * taken)
 
     @property
     def norm(self) -> float:
@@ -138,11 +166,12 @@ class LinearPart:
         Levels of a category add up to a constant, which rows do not tell from the intercept. The
         noise of the information in such a direction would add to that of all scores.
         """
-        count, has_intercept = self.coef.size, self.constant > 0.0
+        has_intercept = self.constant > 0.0
         if self.meaning is None:
-            return np.eye(count + has_intercept)
-        own = self.meaning.basis(range(count), has_intercept)
-        return block_diag(own.toarray(), np.eye(int(has_intercept)))
+            own = np.eye(self.coef.size)[:, list(self.kept)]
+        else:
+            own = self.meaning.basis(self.kept, has_intercept).toarray()
+        return block_diag(own, np.eye(int(has_intercept)))
 
     @property
     def contrasts(self) -> Array:
@@ -214,7 +243,7 @@ class _Shape(BaseEstimator):
 
 def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> LinearPart:
     """Return the linear part of a fitted classifier, or refuse the model."""
-    steps, linear = _taken_apart(model)
+    _, linear = linear_end(model)
     name = type(linear).__name__
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
         raise TypeError(
@@ -224,24 +253,48 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
     coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
     _refuse_nonlinear(linear, coef, intercept)
+    columns = read_columns(model, data_norm, coef.shape[1])
+    parts = [
+        LinearPart(
+            coef=weights[0],
+            intercept=weights[1],
+            classes=np.asarray(linear.classes_),
+            code=codes[0],
+            against=codes[1],
+            **columns,
+        )
+        for weights, codes in _comparisons(linear, coef, intercept, reference)
+    ]
+    for part in parts:
+        refuse_huge(part)
+    return replace(parts[0], others=tuple(parts[1:]))
+
+
+def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[str, Any]:
+    """Return public facts about the columns of a linear model."""
+    steps, linear = linear_end(model)
     if data_norm is None and not responds(linear, "_row_bound"):
+        name = type(linear).__name__
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
-    bound = float(linear._row_bound if data_norm is None else data_norm)
-    constant = constant_value(coef.shape[1], bool(getattr(linear, "fit_intercept", True)))
     meaning = last_and_meaning(model)[1]
-    if meaning is not None and meaning.n_features != coef.shape[1]:
-        meaning = None
-    names, classes = _names(steps, linear, coef.shape[1]), np.asarray(linear.classes_)
-    own = model, tuple(steps), linear, meaning, classes
-    parts = [
-        LinearPart(*own, *weights, bound, names, constant, *codes)
-        for weights, codes in _comparisons(linear, coef, intercept, reference)
-    ]
-    if not all(np.linalg.norm(part.theta) <= LARGEST_WEIGHT for part in parts):
+    return {
+        "model": model,
+        "steps": tuple(steps),
+        "linear": linear,
+        "meaning": None if meaning is None or meaning.n_features != n_features else meaning,
+        "data_norm": float(linear._row_bound if data_norm is None else data_norm),
+        "names": _names(steps, linear, n_features),
+        "constant": constant_value(n_features, bool(getattr(linear, "fit_intercept", True))),
+    }
+
+
+def refuse_huge(part: LinearPart) -> None:
+    """Refuse weights whose margins may overflow."""
+    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
+        name = type(part.linear).__name__
         raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
-    return replace(parts[0], others=tuple(parts[1:]))
 
 
 def _comparisons(
@@ -271,7 +324,7 @@ def _comparisons(
             yield (coef[code] - coef[base], float(shifted)), (code, base)
 
 
-def _taken_apart(model: Any) -> tuple[list[Any], Any]:
+def linear_end(model: Any) -> tuple[list[Any], Any]:
     """Return the steps of nested pipelines and searches, and their last step."""
     steps: list[Any] = []
     while True:

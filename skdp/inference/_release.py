@@ -117,8 +117,7 @@ class LookPlan(OnAllRows):
 
         The squared scores of units need the sums of each unit in memory. No other copy is made.
         """
-        if not np.linalg.norm(theta) <= LARGEST_WEIGHT:
-            raise ValueError(f"weights must have a norm of at most {LARGEST_WEIGHT:g}.")
+        refuse_weights(theta)
         apart = codes if self.covariance == "sandwich" else None
         total = None if apart is None else np.zeros((rows.n_units, theta.size))
         columns = () if apart is None else (apart,)
@@ -133,8 +132,8 @@ class LookPlan(OnAllRows):
         if total is not None:
             squares = total.T @ total
         factors = self.factors
-        blocks = [score, factors[0] * _pack(information)]
-        blocks += [factors[1] * _pack(squares)] if factors[1] else []
+        blocks = [score, factors[0] * pack_matrix(information)]
+        blocks += [factors[1] * pack_matrix(squares)] if factors[1] else []
         return np.concatenate(blocks)
 
     def look(
@@ -229,7 +228,14 @@ def norm_of_rows(constant: float) -> float:
     return math.hypot(1.0, constant) * ROUNDING
 
 
-def _pack(matrix: Array) -> Array:
+def refuse_weights(theta: Array) -> None:
+    """Refuse weights whose margins may overflow."""
+    if not np.linalg.norm(theta) <= LARGEST_WEIGHT:
+        raise ValueError(f"weights must have a norm of at most {LARGEST_WEIGHT:g}.")
+
+
+def pack_matrix(matrix: Array) -> Array:
+    """Return a symmetric matrix as a vector of its Frobenius norm."""
     return pack_moments(matrix, np.empty(0), 0.0)
 
 
@@ -243,7 +249,7 @@ def _sum_part(
     of_units = np.zeros((0 if units is None else units.size, width))
     # Whatever overflows may not be told.
     with np.errstate(all="ignore"):
-        for block, record, share in _scaled(rows, width):
+        for block, record, share in scaled_rows(rows, width):
             sign = rows.targets[block]
             margin = sign * (record @ theta)
             # With s = |y - p|, the score is s times the row and the information s (1 - s).
@@ -261,7 +267,7 @@ def _sum_part(
     return [*found, of_units], units
 
 
-def _scaled(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Any]]:
+def scaled_rows(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Any]]:
     """Yield blocks of scaled rows with their constant column, which may be changed, and shares."""
     X, norm = rows.table, norm_of_rows(rows.intercept_value)
     blocks = blocks_of(rows, width)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,14 +87,20 @@ class InferenceResult(JsonRecord):
     prior_sd: Array
     privacy_spent_: PrivacySpent
 
+    _ratio: ClassVar[str] = "odds"
+    _moved: ClassVar[str] = "Log odds change"
+    _estimated: ClassVar[str] = "log odds that fit best"
+    _range: ClassVar[str] = "per half the range of a column"
+
     @cached_property
     def posterior(self) -> LookPosterior:
         """Law of the scaled weights of the population, given the look."""
         look = self.look
-        return look_posterior(
+        found = look_posterior(
             *(look.theta, look.score, look.information, look.score_noise, look.matrix_noise),
             *(self.prior_sd, look.squares, look.squares_noise),
         )
+        return replace(found, theta=found.theta + self.part.shift)
 
     def table(
         self, level: float = 0.95, reference: Mapping[str, Any] | None = None
@@ -240,7 +246,7 @@ class InferenceResult(JsonRecord):
             )
         if self._change > LARGEST_CHANGE:
             found.append(
-                f"Log odds change by {self._change:.2g} from the model to the estimates "
+                f"{self._moved} by {self._change:.2g} from the model to the estimates "
                 f"(root mean square). Above {LARGEST_CHANGE:g}, intervals may not cover. A "
                 "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
             )
@@ -256,10 +262,10 @@ class InferenceResult(JsonRecord):
     def limits(self) -> str:
         """Statement on the estimates, the prior and cases that intervals do not cover."""
         return (
-            "Each interval by itself covers sampling and privacy noise for the log odds that fit "
-            "the population best. It does not cover a choice of columns by private scores. Prior: "
-            f"normal around 0, with deviation {self.prior_deviation:g} per half the range of a "
-            "column."
+            "Each interval by itself covers sampling and privacy noise for the "
+            f"{self._estimated} in the population. It does not cover a choice of columns by "
+            "private scores. Prior: "
+            f"normal around 0, with deviation {self.prior_deviation:g} {self._range}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -289,8 +295,8 @@ class InferenceResult(JsonRecord):
 
     def _effects(self, reference: Any) -> tuple[dict[str, NDArray[Any]], Array, str]:
         """Return columns that name effects, and their weights on coefficients and intercept."""
-        count, meaning = self.part.coef.size, self.part.meaning
-        found = describe_effects(self.part.names, meaning, reference or {}, range(count))
+        meaning, kept = self.part.meaning, self.part.kept
+        found = describe_effects(self.part.names, meaning, reference or {}, kept)
         if self.part.constant > 0.0:
             return found
         told, functions, _ = found
@@ -326,7 +332,7 @@ class InferenceResult(JsonRecord):
             target=self.part.target,
             intercept_at=at,
             reason=" ".join(unclear),
-            ratio="odds",
+            ratio=self._ratio,
             beside=("p_value", "note") if unclear else ("p_value",),
         )
 

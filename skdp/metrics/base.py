@@ -164,7 +164,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     _listed: ClassVar[tuple[str, ...]] = (
         *("epsilon", "delta", "thresholds", "target_bounds", "largest_error", "n_bins"),
-        *("score_values", "covariance", "prior_sd", "data_norm", "reference"),
+        *("score_values", "covariance", "prior_sd", "data_norm", "error_sd", "reference"),
         *("unit_weighting", "max_unit_rows", "adjacency", "accountant", "classes", "subgroups"),
         *("random_state", "verbose"),
     )

@@ -281,7 +281,6 @@ class Odd(LogisticRegression):
         (THREE, {}, "declare as reference="),
         (DecisionTreeClassifier().fit(X, Y), {}, "no coef_"),
         (skdp.GrpuaMLPClassifier(data_norm=1.0, max_iter=2).fit(X, Y), {}, "no coef_"),
-        (skdp.PrivateRidge(data_norm=1.0, target_bounds=(0, 1)).fit(X, Y), {}, "no coef_"),
         (Odd().fit(X, Y), {}, "not coef_ times"),
         (COUNTED, {}, "counted in the fit"),
         (LogisticRegression(class_weight="balanced").fit(X, Y), {}, "counted in the fit"),
