@@ -106,7 +106,7 @@ class LinearPart:
 
     @property
     def kept(self) -> Any:
-        """Places of the columns that the model uses, all but in a variant."""
+        """Places of the columns that the model uses."""
         return getattr(self.linear, "_kept", range(self.coef.size))
 
     @property
