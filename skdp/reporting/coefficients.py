@@ -367,6 +367,9 @@ class CoefficientDisplay:
         ax.set(xlabel=f"{ratios} {found.target or 'odds'}" if ratio else what)
         if ratio:
             ax.set_xscale("log")
+            ticks = _ticks_of_ratios(*ax.get_xlim())
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.set_xticks([], minor=True)
         if found.reason:
             # Over the full width of a new figure, including labels of rows.
             text = textwrap.fill(found.reason, 80 if own else 50)
@@ -375,3 +378,16 @@ class CoefficientDisplay:
             else:
                 ax.set_title(text, fontsize="small", loc="left")
         return self
+
+
+def _ticks_of_ratios(low: float, high: float) -> list[float]:
+    """Return three to ten round numbers between the ends of a logarithmic axis."""
+    powers, found = range(-9, 10), [1.0]
+    for digits in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], np.arange(10, 100) / 10):
+        every = sorted({float(f"{digit}e{power}") for digit in digits for power in powers})
+        inside = [tick for tick in every if low <= tick <= high]
+        if len(inside) >= 3 or len(inside) > len(found):
+            found = inside
+        if len(found) >= 3:
+            break
+    return found[:: max(1, len(found) // 8)]
