@@ -87,6 +87,7 @@ class PublicWeights:
 class LinearPart:
     """Log odds of a class, linear in columns, behind steps that treat each row by itself."""
 
+    model: Any  # as it was given
     steps: tuple[Any, ...]
     linear: Any
     meaning: Any  # of the columns behind a schema, if known
@@ -104,6 +105,15 @@ class LinearPart:
     def norm(self) -> float:
         """Bound on rows with their constant column."""
         return self.data_norm * norm_of_rows(self.constant)
+
+    @property
+    def target(self) -> str:
+        """Label whose log odds are estimated, such as "died = 1", and its comparison if several."""
+        label = getattr(getattr(fitted_model(self.model), "schema", None), "label", None)
+        labels = self.classes.tolist()
+        other = "the rest" if self.against is None else labels[self.against]
+        against = f" against {other}" if len(labels) > 2 else ""
+        return f"{getattr(label, 'name', 'class')} = {labels[self.code]}{against}"
 
     @property
     def theta(self) -> Array:
@@ -224,10 +234,9 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
     if meaning is not None and meaning.n_features != coef.shape[1]:
         meaning = None
     names, classes = _names(steps, linear, coef.shape[1]), np.asarray(linear.classes_)
+    own = model, tuple(steps), linear, meaning, classes
     parts = [
-        LinearPart(
-            *(tuple(steps), linear, meaning, classes, *weights), bound, names, constant, *codes
-        )
+        LinearPart(*own, *weights, bound, names, constant, *codes)
         for weights, codes in _comparisons(linear, coef, intercept, reference)
     ]
     if not all(np.linalg.norm(part.theta) <= LARGEST_WEIGHT for part in parts):

@@ -209,6 +209,20 @@ class Meaning:
             words += [f"{_title(part)} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
 
+    def change(self, name: str, cells: Sequence[Any]) -> Array:
+        """Return the change of all features from one cell of a column to another."""
+        titles = {_title(part): part for part in self.parts if len(part) == 1}
+        if name not in titles:
+            raise KeyError(f"{name!r} names no column of the model: {list(titles)}.")
+        products = (part for part in self.parts if len(part) > 1)
+        if crossed := [_title(part) for part in products if name in [own.name for own in part]]:
+            raise ValueError(f"a change of {name!r} depends on other columns: {crossed}.")
+        where = self._slices[self.parts.index(titles[name])]
+        first, second = titles[name][0].encode(_array(titles[name][0], cells))
+        found = np.zeros(self.n_features)
+        found[where] = (second - first) * _of(self.scale, where)
+        return found
+
     def through(self, centre: Array, scale: Array, limit: float) -> Meaning | None:
         """Return the meaning of features behind a scaler; None if it may clip some of them."""
         for part, where in zip(self.parts, self._slices, strict=True):
