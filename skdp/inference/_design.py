@@ -75,7 +75,17 @@ def _public_part(model: Any, marginals: Mapping[str, Any] | None) -> tuple[Linea
     linear, meaning = steps[-1], last_and_meaning(model)[1]
     if meaning is None:
         raise TypeError("the steps before the model give its columns no meaning of the schema.")
-    count, names = Z.shape[1], np.arange(Z.shape[1]).astype(object)
-    constant = constant_value(count, bool(linear.fit_intercept))
-    own = np.zeros(count), 0.0, float(linear._row_bound), names, constant
-    return LinearPart((), linear, meaning, np.arange(2), *own), np.asarray(Z, dtype=np.float64)
+    count = Z.shape[1]
+    part = LinearPart(
+        model=model,
+        steps=(),
+        linear=linear,
+        meaning=meaning,
+        classes=np.arange(2),
+        coef=np.zeros(count),
+        intercept=0.0,
+        data_norm=float(linear._row_bound),
+        names=np.arange(count).astype(object),
+        constant=constant_value(count, bool(linear.fit_intercept)),
+    )
+    return part, np.asarray(Z, dtype=np.float64)
