@@ -2,11 +2,13 @@
 
 Columns are even, skewed, binary, rare, correlated or levels of categories; half of the coefficients
 are 0. Objective perturbation takes .4 of the squared budget, and the look takes .6. Coverage is
-that of the slopes, or of a level compared with the first. `--compare` adds other constructions.
+that of the slopes, or of a level compared with the first. `--compare` adds other constructions, and
+`--estimators` measures `PrivateInference` after fits of the library instead.
 
     python examples/benchmarks/inference.py                     # an hour of a processor
     python examples/benchmarks/inference.py --designs 66 --tables 12
-    python examples/benchmarks/inference.py --compare --designs 12 --tables 25
+    python examples/benchmarks/inference.py --compare --tables 12
+    python examples/benchmarks/inference.py --estimators --tables 40
 """
 
 from __future__ import annotations
@@ -366,6 +368,50 @@ def measure(
         )
 
 
+def measure_estimators(tables: int) -> None:
+    """Print coverage and width after fits with the defaults, on tables of six even columns."""
+    from skdp import (
+        DPSGDClassifier,
+        GrpuaLogisticRegression,
+        ObjectivePerturbationLogisticRegression,
+        OperaLogisticRegression,
+    )
+    from skdp.inference import PrivateInference
+
+    slopes = np.array([1.0, -0.7, 0.5, 0.0, 0.0, 0.0])
+    print("| estimator | adjacency | n | epsilon | coverage | width / non-private | nulls called |")
+    print("|-|-|-|-|-|-|-|")
+    for estimator in (
+        *(OperaLogisticRegression, ObjectivePerturbationLogisticRegression),
+        *(GrpuaLogisticRegression, DPSGDClassifier),
+    ):
+        for relation in RATIO:
+            for n, epsilon in ((8000, 1.0), (2000, 3.0)):
+                found = []
+                for table in range(tables):
+                    rng = np.random.default_rng([73, n, table])
+                    X = rng.uniform(-1.0, 1.0, (n, 6))
+                    y = (rng.random(n) < expit(X @ slopes - 0.8)).astype(int)
+                    _, _, look, epsilon_fit = budget(epsilon, relation)
+                    common: dict[str, Any] = {"delta": DELTA, "adjacency": relation}
+                    model = estimator(epsilon=epsilon_fit, data_norm=np.sqrt(6.0), **common)
+                    private = PrivateInference(
+                        epsilon=analytic_gaussian_epsilon(1.0 / look, DELTA), **common
+                    )
+                    result = private.evaluate(model.fit(X, y), X, y).to_frame()
+                    low, high = (result[end].to_numpy()[:6] for end in ("low", "high"))
+                    Z = np.hstack([X, np.ones((n, 1))])
+                    plain = minimise(Z, y, np.zeros(7), 1e-6, np.zeros(7), np.zeros(7))
+                    p = expit(Z @ plain)
+                    own = 3.92 * np.sqrt(np.diag(np.linalg.inv((Z.T * (p * (1.0 - p))) @ Z)))[:6]
+                    held = (low <= slopes) & (slopes <= high)
+                    called = ((low > 0.0) | (high < 0.0))[3:]
+                    found.append([held.mean(), np.median((high - low) / own), called.mean()])
+                held, width, nulls = np.mean(found, axis=0)
+                print(f"| {estimator.__name__} | {relation} | {n} | {epsilon:g} | {held:.3f} "
+                      f"| {width:.2f} | {nulls:.3f} |", flush=True)  # fmt: skip
+
+
 def report(cells: list[tuple[str, float, str, dict[str, Array]]], name: str) -> None:
     """Print the table of bands for one construction."""
     mine = [(label, epsilon, cell) for label, epsilon, each, cell in cells if each == name]
@@ -409,10 +455,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", help="designs to measure instead")
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--compare", action="store_true", help="measure other constructions too")
+    parser.add_argument("--estimators", action="store_true", help="measure fits of the library")
     parser.add_argument("--stages", type=int, choices=(1, 2), default=2)
     parser.add_argument("--largest", type=int, default=50_000, help="leave out larger tables")
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after the design")
     arguments = parser.parse_args()
+    if arguments.estimators:
+        return measure_estimators(arguments.tables)
     names = list(CONSTRUCTIONS) if arguments.compare else ["eigen-cone"]
     begun, cells = time.monotonic(), []
     for seed in arguments.seeds or range(arguments.designs):

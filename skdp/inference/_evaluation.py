@@ -13,6 +13,7 @@ from skdp.base.parameters import check_choice, check_integer, check_real, parame
 from skdp.base.scikit_learn import last_step
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
+from skdp.inference._design import widths_of
 from skdp.inference._models import LinearPart, read_linear
 from skdp.inference._regression import (
     ErrorPlan,
@@ -213,6 +214,62 @@ class PrivateInference(EvaluatesModel):
         check_integer("n_samples", n_samples, at_least=1)
         return self._spent(self._plan_look(groups), groups, ())
 
+    def expected_widths(
+        self,
+        model: Any,
+        n: int,
+        prevalence: float = 0.5,
+        *,
+        auc: float = 0.75,
+        marginals: Any = None,
+    ) -> dict[str, np.ndarray]:
+        """Return the expected widths of intervals, from public numbers and without a charge.
+
+        Parameters
+        ----------
+        model : Pipeline
+            ``schema.pipeline(linear private classifier)``, fitted or not. The epsilon of its last
+            step is that of the fit.
+        n : int
+            Number of rows, or of patients if `evaluate` will have ``groups=``.
+        prevalence : float, default=0.5
+            Assumed share of the second class, in (0, 1).
+        auc : float, default=0.75
+            Assumed area under the ROC curve, in [0.5, 1).
+        marginals : mapping or None, default=None
+            Public distributions of columns, as for `TableSchema.sample_public`.
+
+        Returns
+        -------
+        dict of ndarray
+            Columns of equal length: "name" and "step" of each effect, "width" of its 95 % interval
+            in log odds, "width_ratio" over the width without privacy, and "prior_share".
+
+        Raises
+        ------
+        TypeError
+            If the model is no pipeline of a schema.
+
+        Examples
+        --------
+        >>> from skdp import ObjectivePerturbationLogisticRegression
+        >>> from skdp.inference import PrivateInference
+        >>> from skdp.preprocessing import BooleanColumn, NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 20, 90), BooleanColumn("smoker")])
+        >>> model = schema.pipeline(ObjectivePerturbationLogisticRegression(epsilon=0.6))
+        >>> widths = PrivateInference(epsilon=0.8).expected_widths(model, n=20_000)
+        >>> bool(1.0 < widths["width_ratio"][0] < 1.2)
+        True
+        """
+        self._check_parameters()
+        n = check_integer("n", n, at_least=1)
+        curvature = (
+            check_real("prevalence", prevalence, above=0.0, below=1.0),
+            check_real("auc", auc, at_least=0.5, below=1.0),
+        )
+        plan = self._plan_look(by_unit=False)
+        return widths_of(model, plan, n, curvature, marginals, float(self.prior_sd))
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("covariance", self.covariance, ("model", "sandwich"))
@@ -253,15 +310,12 @@ class PrivateInference(EvaluatesModel):
         return replace(records, X=rows, assumptions=(*about.assumptions, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
-        if isinstance(records.about, RegressionPart):
-            return self._plan_about(records.n_rows, records.about)
-        return self._plan_look(records.by_unit, 1 + len(records.about.others))
+        return self._plan_about(records.n_rows, records.about, records.by_unit)
 
-    def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+    def _plan_about(self, n_rows: int, about: LinearPart, by_unit: bool = False) -> LookPlan:
         if isinstance(about, RegressionPart):
-            given = self.epsilon, self.delta, self._relation
-            return ErrorPlan.of(*given, about.limit, n_rows)
-        return self._plan_look(False, 1 + len(about.others))
+            return ErrorPlan.of(self.epsilon, self.delta, self._relation, about.limit, n_rows)
+        return self._plan_look(by_unit, 1 + len(about.others))
 
     def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
         in_sum = by_unit and self.unit_weighting == "sum"
@@ -299,7 +353,7 @@ class PrivateInference(EvaluatesModel):
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
             weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
-            limit = plan.limit if isinstance(plan, ErrorPlan) else None
+            limit = getattr(plan, "limit", None)
             public = plan.event, plan.adjacency, plan.heaviest, limit, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)

@@ -173,7 +173,8 @@ class LookPosterior:
     @property
     def reliable(self) -> bool:
         """Whether the smallest eigenvalue exceeds the edge of the spectrum of noise."""
-        return self.smallest_eigenvalue >= self.matrix_noise * np.sqrt(2.0 * len(self.theta))
+        edge = self.matrix_noise * np.sqrt(2.0 * len(self.theta))
+        return bool(self.smallest_eigenvalue >= edge)
 
     def change_of_margins(self, constant: float, column: int = -1) -> float:
         """Return the root mean square change of log odds from `theta` to the posterior mean.

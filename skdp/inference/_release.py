@@ -150,14 +150,14 @@ class LookPlan(OnAllRows):
         """
         thetas = [part.theta for part in parts]
         found: list[list[Look]] = [[] for _ in parts]
-        for share in STAGES:
+        for share, later in zip(STAGES, (*STAGES[1:], STAGES[-1]), strict=True):
             exact = [
                 self.sum(table, theta, codes) for table, theta in zip(tables, thetas, strict=True)
             ]
             looks = self.release(exact, thetas, stream, share)
             for place, (part, own) in enumerate(zip(parts, found, strict=True)):
                 own.append(part.reduced(looks[place]))
-                noise = self.sums.sigma / math.sqrt(STAGES[1])
+                noise = self.sums.sigma / math.sqrt(later)
                 better = part.basis @ second_weights(own, noise, part.prior(prior_sd))
                 if np.linalg.norm(better) <= LARGEST_WEIGHT:
                     thetas[place] = better

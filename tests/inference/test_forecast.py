@@ -99,6 +99,25 @@ def test_forecasts_agree_with_looks(n, d, s1):
     np.testing.assert_allclose(np.median(measured, axis=0), told.width, rtol=0.1)
 
 
+def test_forecasts_count_every_noise():
+    """Against the spread of simulated pivots, of 6,000 draws: 6 deviations are 6 %."""
+    rng = np.random.default_rng(5)
+    d, s1, s2, fit = 4, 20.0, 30.0, 400.0
+    A = rng.normal(size=(3 * d, d))
+    H = 300.0 * A.T @ A / (3 * d)
+    found = expected_widths(H / 1000.0, 1000, 1.0, score_noise=s1, matrix_noise=s2, fit_noise=fit,
+                            prior_sd=1e4, contrasts=np.eye(d))  # fmt: skip
+    inverse = np.linalg.inv(H)
+    size = (6000, d)
+    root = np.linalg.cholesky(H)
+    delta = (rng.normal(size=size) @ root.T + fit * rng.normal(size=size)) @ inverse
+    full = rng.normal(0.0, s2, (*size, d))
+    noise = np.einsum("nij,nj->ni", 0.5 * (full + full.transpose(0, 2, 1)), delta)
+    pivot = rng.normal(size=size) @ root.T + s1 * rng.normal(size=size) + noise
+    spread = (pivot @ inverse).std(axis=0)
+    np.testing.assert_allclose(found.width, 2 * norm.ppf(0.975) * spread, rtol=0.06)
+
+
 def test_the_width_of_a_clinical_table():
     """20,000 records, 8 columns, epsilon 1, replace-one: at most 1.12 times the width without."""
     mu, n, d = 0.236704, 20_000, 8

@@ -150,6 +150,35 @@ def test_more_noise_gives_wider_intervals():
     assert np.all(exact < scores) and np.all(scores < both)
 
 
+def test_where_the_information_is_clear_the_variance_is_that_of_the_pivot():
+    """All three parts of Lemma 3 count: rows, the score's noise, and that of the information."""
+    rng = np.random.default_rng(4)
+    H, delta, s1, s2 = draw_matrix(rng, 5, 4000.0), 3.0 * rng.normal(size=5), 30.0, 40.0
+    found = look_posterior(np.zeros(5), H @ delta, H, s1, s2, 1e4)
+    noise = H + s1**2 * np.eye(5)
+    noise += 0.5 * s2**2 * (delta @ delta * np.eye(5) + np.outer(delta, delta))
+    inverse = np.linalg.inv(H)
+    axes = np.linalg.eigh(H)[1].T  # along which the construction is closest to it
+    wanted = np.sqrt(np.einsum("ki,ij,kj->k", axes, inverse @ noise @ inverse, axes))
+    np.testing.assert_allclose(found.deviations(axes), wanted, rtol=0.05)
+
+
+def test_eigenvalues_are_drawn_independently_from_their_grids():
+    """Correlations of 600 permuted draws stay below 6 of their deviations."""
+    arguments, _ = look_of(8, 4)
+    found = look_posterior(*arguments)
+    correlation = np.corrcoef(found.curvature.T) - np.eye(4)
+    assert np.abs(correlation).max() < 0.25
+    assert np.all(found.curvature > 0.0)
+
+
+def test_the_look_is_reliable_beyond_the_edge_of_the_noise():
+    edge = 2.0 * np.sqrt(2.0 * 3)
+    for least, wanted in ((1.001 * edge, True), (0.999 * edge, False)):
+        M = np.diag([100.0, least, 200.0])
+        assert look_posterior(np.zeros(3), np.zeros(3), M, 1.0, 2.0, 2.5).reliable is wanted
+
+
 def coverage(tables, claimed):
     """Return the share of intervals that hold, with noise of the information as claimed."""
     held = []

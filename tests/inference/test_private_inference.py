@@ -602,3 +602,44 @@ def test_both_stages_are_combined_and_cost_one_look():
     assert result.look.score_noise == pytest.approx(noise)
     best = np.append(*map(np.ravel, (refitted().coef_, refitted().intercept_)))
     np.testing.assert_allclose(result.table()["coefficient"], best, atol=0.02)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_widths_are_expected_from_public_numbers(adjacency):
+    """Twelve tables: each effect within 15 % in the median, of the declared prevalence."""
+    schema = TableSchema(
+        [NumericColumn("age", 0, 100), CategoricalColumn("ward", ["A", "B", "C"])],
+        label=LabelColumn("died", [0, 1]),
+    )
+    private = skdp.ObjectivePerturbationLogisticRegression(epsilon=0.6, adjacency=adjacency)
+    model, look = schema.pipeline(private), PrivateInference(epsilon=0.8, adjacency=adjacency)
+    rng, found, n = np.random.default_rng(0), [], 6000
+    for seed in range(12):
+        rows = schema.sample_public(n, random_state=seed + 1)
+        odds = -1.0 + 0.02 * (rows["age"] - 50) + 0.5 * (rows["ward"] == "C")
+        rows["died"] = (rng.random(n) < expit(odds.to_numpy(float))).astype(int)
+        effects = effects_of(look.evaluate(clone(model).fit(rows), rows))
+        found.append([np.ptp(effects[name][1:]) for name in ("age", "ward=B", "ward=C")])
+    expected = look.expected_widths(model, n, prevalence=0.32, auc=0.66)
+    assert expected["name"].tolist() == ["age", "ward=B", "ward=C"]
+    assert expected["step"].tolist() == ["+1", "against A", "against A"]
+    np.testing.assert_allclose(np.median(found, axis=0), expected["width"], rtol=0.15)
+    assert (expected["width_ratio"] > 1.0).all() and (expected["prior_share"] < 0.1).all()
+    half = look.expected_widths(model, 4 * n, prevalence=0.32, auc=0.66)
+    assert (half["width"] < 0.5 * expected["width"]).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "words"),
+    [
+        (LogisticRegression(), {}, "expected for schema.pipeline"),
+        (skdp.OperaSVC(), {}, "expected for schema.pipeline"),
+        (SCHEMA.pipeline(LogisticRegression()), {}, "expected for schema.pipeline"),
+        (SCHEMA.pipeline(skdp.OperaSVC()), {"prevalence": 0.0}, "prevalence must be"),
+        (SCHEMA.pipeline(skdp.OperaSVC()), {"auc": 1.0}, "auc must be"),
+        (SCHEMA.pipeline(make_pipeline(skdp.preprocessing.DPPCA(2), skdp.OperaSVC())), {}, "sche"),
+    ],
+)
+def test_what_no_widths_are_expected_for(model, given, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        LOOK.expected_widths(model, n=1000, **given)
