@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -252,7 +253,7 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
         )
     coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
-    _refuse_nonlinear(linear, coef, intercept)
+    refuse_nonlinear(linear, coef, intercept)
     columns = read_columns(model, data_norm, coef.shape[1])
     parts = [
         LinearPart(
@@ -336,16 +337,25 @@ def linear_end(model: Any) -> tuple[list[Any], Any]:
             return steps, model
 
 
-def _refuse_nonlinear(linear: Any, coef: Array, intercept: Array) -> None:
-    """Refuse a model with other scores than those of its coefficients, by public rows."""
-    names = ("_score_rows", "decision_function")
+def refuse_nonlinear(
+    linear: Any,
+    coef: Array,
+    intercept: Array,
+    names: tuple[str, ...] = ("_score_rows", "decision_function"),
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> None:
+    """Refuse a model with other scores than those of its coefficients, by public rows.
+
+    The first method with a name in the list gives the scores, which count within bounds.
+    """
     score = next((getattr(linear, name) for name in names if responds(linear, name)), None)
     if score is None:
         return
     rows = np.cos(np.arange(_TRIED * coef.shape[1])).reshape(_TRIED, -1)
-    with np.errstate(all="ignore"):
-        wanted = rows @ coef.T + intercept
-        found = np.asarray(score(rows)).reshape(len(rows), -1)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        wanted = np.clip(rows @ coef.T + intercept, low, high)
+        found = np.clip(np.asarray(score(rows)).reshape(len(rows), -1), low, high)
     if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
         raise TypeError(
             f"the scores of {type(linear).__name__} are not coef_ times columns plus intercept_."

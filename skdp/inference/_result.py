@@ -319,7 +319,7 @@ class InferenceResult(JsonRecord):
         tail = 0.5 - 0.5 * check_real("level", level, above=0.0, below=1.0)
         rows, law = functions @ self.part.contrasts, self.posterior
         told, is_reference = dict(told), told["is_reference"]
-        of_rows = ~is_reference
+        of_rows = ~is_reference & rows.any(axis=1)
         low, high = np.where(of_rows, law.quantiles(rows, [tail, 1.0 - tail]).T, 0.0)
         share = np.where(of_rows, law.prior_share(rows), np.nan)
         note = np.where(share > MOSTLY_PRIOR, _WORD, "").astype(object)

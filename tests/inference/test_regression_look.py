@@ -493,9 +493,9 @@ LOGARITHMS = TransformedTargetRegressor(LinearRegression(), func=np.log1p, inver
 @pytest.mark.parametrize(
     ("model", "terms", "words"),
     [
-        (COUNTS.fit(X, Y), {}, "are not coef_ times"),
-        (PoissonRegressor().fit(X, np.abs(Y)), {}, "are not coef_ times"),
-        (Rates().fit(X, Y), {}, "are not coef_ times"),
+        (COUNTS.fit(X, Y), {}, "not coef_ times"),
+        (PoissonRegressor().fit(X, np.abs(Y)), {}, "not coef_ times"),
+        (Rates().fit(X, Y), {}, "not coef_ times"),
         (LOGARITHMS.fit(X, np.abs(Y)), {}, "no coef_"),
         (LinearRegression().fit(X, np.column_stack([Y, Y])), {}, "2 targets"),
         (WEIGHTS, {"target_bounds": None}, "target_bounds must be"),
