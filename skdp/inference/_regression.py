@@ -121,7 +121,8 @@ class ErrorPlan(LookPlan):
         moments = factor * gain / bounds.moments
         score = factor * noisy[:width], factor * noise
         matrix = moments * unpack_matrix(noisy[width:-2], width), moments * noise
-        return ErrorLook(theta, *score, *matrix, slope=slope, size=self.limit * math.sqrt(square))
+        size = self.limit * math.sqrt(square)
+        return ErrorLook(theta, *score, *matrix, slope=slope, size=size, n_records=n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +131,7 @@ class ErrorLook(Look):
 
     slope: float = 1.0  # share of unclipped records, or almost 0 if noise hides it
     size: float = 1.0  # root mean square of clipped residuals, in half ranges of the target
+    n_records: int = 1
 
 
 def _sum_part(theta: Array, limit: float, rows: Rows, chosen: None) -> tuple[Array, Array, Array]:
@@ -295,9 +297,14 @@ class RegressionResult(InferenceResult):
     def change_of_margins(self) -> float:
         """Root mean square change of predictions from the model to the estimates, over `error_std`.
 
-        Above 0.5, evaluate `model_` again. NaN without an intercept.
+        If `advice` reports it, evaluate `model_` again. NaN without an intercept.
         """
         return super().change_of_margins / self.look.size
+
+    @property
+    def _largest_change(self) -> float:
+        """Change at which the remainder of one step is a third of a standard error."""
+        return min(super()._largest_change, (2.0 / math.sqrt(self.look.n_records)) ** (1.0 / 3.0))
 
     @property
     def advice(self) -> list[str]:

@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 
 # Above this share of the prior's variance, an interval reports little of the data.
 MOSTLY_PRIOR = 0.25
-# Above the first change of log odds, the information at the weights of the look may be another
-# one. Above the second, estimates may be on the wrong side.
-LARGEST_CHANGE, _FAR_CHANGE = 0.5, 1.0
+# Above this change of log odds, the information at the weights of the look may be another one.
+# Above this number of times it, estimates may be on the wrong side.
+LARGEST_CHANGE, _FAR_CHANGE = 0.5, 2.0
 _WORD, _FAR = "mostly prior", "far from model"
 _NO_P_VALUE = {
     _WORD: "the data reduce the variance of the prior by less than 3/4; no p-value.",
@@ -233,6 +233,11 @@ class InferenceResult(JsonRecord):
         return self.posterior.change_of_margins(constant) if constant else float("nan")
 
     @property
+    def _largest_change(self) -> float:
+        """Largest change at which one step suffices."""
+        return LARGEST_CHANGE
+
+    @property
     def _change(self) -> float:
         """The same, or 0 if noise hides the information of the intercept's column."""
         known = self.look.information[-1, -1] > _KNOWN * self.look.matrix_noise
@@ -251,10 +256,10 @@ class InferenceResult(JsonRecord):
                 f"The features with most weight there are {names}. Use fewer columns, levels with "
                 "more rows, or a larger epsilon."
             )
-        if self._change > LARGEST_CHANGE:
+        if self._change > self._largest_change:
             found.append(
                 f"{self._moved} by {self._change:.2g} from the model to the estimates "
-                f"(root mean square). Above {LARGEST_CHANGE:g}, intervals may not cover. A "
+                f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
                 "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
             )
         longest = 0.0 if part.meaning is None else part.meaning.longest
@@ -323,7 +328,7 @@ class InferenceResult(JsonRecord):
         low, high = np.where(of_rows, law.quantiles(rows, [tail, 1.0 - tail]).T, 0.0)
         share = np.where(of_rows, law.prior_share(rows), np.nan)
         note = np.where(share > MOSTLY_PRIOR, _WORD, "").astype(object)
-        if self._change > _FAR_CHANGE:
+        if self._change > _FAR_CHANGE * self._largest_change:
             note[of_rows & (note == "")] = _FAR
         del told["is_reference"]
         columns = {

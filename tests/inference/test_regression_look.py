@@ -473,10 +473,17 @@ def test_no_number_is_missing_without_a_reason():
     json.loads(result.to_json())
 
 
-def test_large_changes_are_reported():
-    start = PublicWeights([0.0, 0.0, 0.0], 1.0, classes=None)
-    found = PrivateInference(8.0, **KNOWN).evaluate(start, X, Y)
-    assert found.change_of_margins > 0.5 and "may not cover" in found.table().reason
+def test_large_changes_are_reported_and_a_second_look_mends_them():
+    start = PublicWeights([1.0, 0.0, 0.0], 2.7, classes=None)
+    look = PrivateInference(100.0, **KNOWN)
+    found = look.evaluate(start, X, Y)
+    assert 0.7 < found.change_of_margins < 1.8
+    assert any("may not cover" in text for text in found.advice)
+    assert np.isnan(found.table()["p_value"]).all()
+    again = look.evaluate(look.evaluate(found.model_, X, Y).model_, X, Y)
+    assert again.change_of_margins < 0.1 and again.advice == []
+    table = again.table()
+    assert abs(table["coefficient"][0] - 2.0) < 0.2 and table["p_value"][0] < 1e-6
 
 
 class Rates(LinearRegression):
