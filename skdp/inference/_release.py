@@ -48,8 +48,8 @@ BOUNDS: dict[tuple[Adjacency, Covariance], Bounds] = {
     ("replace-one", "sandwich"): Bounds(4.96, math.sqrt(2.0) / 3.0, 2.0 * math.sqrt(10.0 / 9.0)),
 }
 
-# The decomposition of a larger matrix takes minutes.
-MOST_COLUMNS = 4096
+# Posteriors of more columns take minutes.
+MOST_COLUMNS = 1000
 # Largest norm of weights on scaled rows: no margin overflows.
 LARGEST_WEIGHT = 1e100
 # Memory for the sums of each unit.
@@ -144,23 +144,23 @@ class LookPlan(OnAllRows):
         prior_sd: float,
         stream: RandomStream,
     ) -> list[Look]:
-        """Return a look at each part of a model and its rows, both stages combined.
+        """Return a look at each part of a model and its rows, all stages combined.
 
-        The second stage is at weights that the first has corrected.
+        Each stage is at weights that the earlier ones have corrected.
         """
         thetas = [part.theta for part in parts]
         found: list[list[Look]] = [[] for _ in parts]
-        for share, later in zip(STAGES, (*STAGES[1:], STAGES[-1]), strict=True):
-            exact = [
-                self.sum(table, theta, codes) for table, theta in zip(tables, thetas, strict=True)
-            ]
+        for share, later in zip(STAGES, (*STAGES[1:], None), strict=True):
+            pairs = zip(tables, thetas, strict=True)
+            exact = [self.sum(table, theta, codes) for table, theta in pairs]
             looks = self.release(exact, thetas, stream, share)
             for place, (part, own) in enumerate(zip(parts, found, strict=True)):
                 own.append(part.reduced(looks[place]))
-                noise = self.sums.sigma / math.sqrt(later)
-                better = part.basis @ second_weights(own, noise, part.prior(prior_sd))
-                if np.linalg.norm(better) <= LARGEST_WEIGHT:
-                    thetas[place] = better
+                if later is not None:
+                    noise = self.sums.sigma / math.sqrt(later)
+                    better = part.basis @ second_weights(own, noise, part.prior(prior_sd))
+                    if np.linalg.norm(better) <= LARGEST_WEIGHT:
+                        thetas[place] = better
         return [_combined(own) for own in found]
 
     def release(

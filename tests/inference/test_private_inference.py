@@ -414,6 +414,15 @@ def test_rows_of_the_fit_need_no_warning_but_leaking_steps_do(recwarn):
     assert [each for each in recwarn if "flatter" in str(each.message)]
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e8, 1e40, 1e98])
+def test_weights_of_any_size_are_looked_at(size):
+    """Estimates are finite, and the second stage does not raise."""
+    for sign in (-1.0, 1.0):
+        far = PublicWeights(sign * size * np.array([1.0, -1.0, 0.5]), -sign * size)
+        table = PrivateInference(data_norm=1.0).evaluate(far, X, Y).table()
+        assert np.isfinite(table["low"]).all() and (table["low"] <= table["high"]).all()
+
+
 def test_a_seed_is_tied_to_rows_and_weights_and_reported():
     look = PrivateInference(data_norm=1.0, random_state=3)
 

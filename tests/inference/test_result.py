@@ -250,6 +250,10 @@ def test_the_model_predicts_behind_its_steps(model, exact, noisy):
     with pytest.raises(TypeError, match="Fit a private model"):
         corrected.fit(FRAME)
     assert noisy.model_ is noisy.model_
+    second = PrivateInference(**EXACT).evaluate(noisy.model_, FRAME)  # with the same bound on rows
+    np.testing.assert_allclose(
+        second.table()["coefficient"], exact.table()["coefficient"], atol=0.01
+    )
     statement = " ".join(str(privacy_statement(noisy.model_)).split())
     assert "evaluation of a public model" in statement and "objective perturbation" in statement
     (before, delta), (after, both) = map(epsilon_and_delta, (private(epsilon=1.0), noisy.model_))
