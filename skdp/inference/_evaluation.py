@@ -46,7 +46,8 @@ class PrivateInference(EvaluatesModel):
     The sum of scores and the information matrix of the rows are released with Gaussian noise, at
     the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
     p-values follow without further cost. The model may be fitted privately on the same rows, for
-    its own charge, or come from elsewhere.
+    its own charge, or come from elsewhere. For a regressor, residuals are clipped, and coefficients
+    are in units of the target.
 
     See Also
     --------
@@ -57,7 +58,8 @@ class PrivateInference(EvaluatesModel):
     Rows are divided by the public bound on rows with their constant column; longer rows are
     shortened first. The noise is that of the scores alone: the information adds nothing to the
     sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or the mean of
-    the rows of an id in ``groups=``. Proofs: ``docs/proofs/inference.md``.
+    the rows of an id in ``groups=``. For a regressor it is 1.06 or 2.004. Proofs:
+    ``docs/proofs/inference.md``.
 
     The look uses the coefficients as the model publishes them, with its recalibration. Public class
     weights move the intercept by the logarithm of their ratio, which is taken back before.
@@ -91,10 +93,10 @@ class PrivateInference(EvaluatesModel):
     )
     prior_sd: float = parameter(
         "float",
-        """Standard deviation of the normal prior of each coefficient, in log odds per half the
-        range of its column, and of the intercept, in log odds. Declare it before the look. The
-        range follows from the schema; without one, columns are taken to share `data_norm`
-        equally.""",
+        """Standard deviation of the normal prior of each coefficient per half the range of its
+        column, and of the intercept. It is in log odds, or in half ranges of the target for a
+        regressor. Declare it before the look. Ranges of columns follow from the schema; without
+        one, columns are taken to share `data_norm` equally.""",
         default=2.5,
     )
     data_norm: float | None = parameter(
@@ -152,14 +154,14 @@ class PrivateInference(EvaluatesModel):
 
         Parameters
         ----------
-        model : fitted classifier, pipeline or PublicWeights
-            Public linear model of two classes: fitted privately, on these rows or others, or known
+        model : fitted classifier or regressor, pipeline or PublicWeights
+            Public linear model: fitted privately, on these rows or others, or known
             from elsewhere. Steps before it must treat each row by itself.
         X : array, frame or sparse matrix of shape (n_samples, n_features)
             Private rows, in the format of the model. For a pipeline of a schema, also the complete
             table.
         y : array of shape (n_samples,) or None, default=None
-            Labels, all from the label set of the model. None uses the label column of the table,
+            Labels, all from the label set of the model, or numbers. None uses the label column of the table,
             for a pipeline of a schema.
         groups : array of shape (n_samples,) or None, default=None
             Patient id of each row. Each patient is then protected with all rows. None uses the id
@@ -167,9 +169,9 @@ class PrivateInference(EvaluatesModel):
 
         Returns
         -------
-        InferenceResult or ClassResults
-            Coefficients and odds ratios with intervals; with more than two classes, results by
-            class.
+        InferenceResult, RegressionResult or ClassResults
+            Coefficients with intervals, and odds ratios for classifiers; with more than two
+            classes, results by class.
 
         Raises
         ------
