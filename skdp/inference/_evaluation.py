@@ -161,8 +161,8 @@ class PrivateInference(EvaluatesModel):
             Private rows, in the format of the model. For a pipeline of a schema, also the complete
             table.
         y : array of shape (n_samples,) or None, default=None
-            Labels, all from the label set of the model, or numbers. None uses the label column of the table,
-            for a pipeline of a schema.
+            Labels, all from the label set of the model, or numbers. None uses the label column of
+            the table, for a pipeline of a schema.
         groups : array of shape (n_samples,) or None, default=None
             Patient id of each row. Each patient is then protected with all rows. None uses the id
             column of the table if it has one, for a pipeline of a schema.
@@ -308,8 +308,9 @@ class PrivateInference(EvaluatesModel):
         records = super()._read(X, y, params)
         about: LinearPart = records.about
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
+        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        return replace(records, X=rows, assumptions=(*about.assumptions, *records.assumptions))
+        return replace(records, X=rows, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
         return self._plan_about(records.n_rows, records.about, records.by_unit)

@@ -115,11 +115,6 @@ class LinearPart:
         """Known weights that estimates are moved by, in the basis."""
         return np.zeros(self.basis.shape[1])
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Public bounds, for the statement."""
-        return (f"rows are clipped to the public norm data_norm={self.data_norm:g}",)
-
     def encode(self, truth: Any) -> NDArray[Any]:
         """Return labels as places among the classes."""
         return encode_labels(truth, self.classes)[1]

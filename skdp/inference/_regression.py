@@ -11,12 +11,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.parameters import Adjacency, cached_property, check_bounds
+from skdp.base.parameters import Adjacency, cached_property, check_bounds, check_real
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.estimators.labels import read_numbers
 from skdp.inference._corrected import corrected_model
@@ -27,7 +27,14 @@ from skdp.inference._models import (
     refuse_huge,
     refuse_nonlinear,
 )
-from skdp.inference._release import Look, LookPlan, pack_matrix, refuse_weights, scaled_rows
+from skdp.inference._release import (
+    Bounds,
+    Look,
+    LookPlan,
+    pack_matrix,
+    refuse_weights,
+    scaled_rows,
+)
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.random_stream import RandomStream
@@ -39,22 +46,20 @@ from skdp.solvers import Rows
 Array = NDArray[np.float64]
 
 
-class ErrorBounds(NamedTuple):
-    """Factors of moments, of ``1 - s^2`` and of unclipped rows, and the norm of a record."""
-
-    moments: float
-    squares: float
-    inside: float
-    l2: float
-
-
-ERROR_BOUNDS: dict[Adjacency, ErrorBounds] = {
-    "add-remove": ErrorBounds(1.0 / 3.0, 1.0, 0.125, math.sqrt(1.0 + 1.0 / 9.0 + 1.0 / 64.0)),
-    "replace-one": ErrorBounds(0.7071, 0.7071, 0.125, math.sqrt(4.0 + 1.0 / 64.0)),
+# Factors of moments and of 1 - s^2, and the norm of a record; the factor of unclipped rows.
+INSIDE = 0.125
+ERROR_BOUNDS: dict[Adjacency, Bounds] = {
+    "add-remove": Bounds(1.0 / 3.0, 1.0, math.sqrt(1.0 + 1.0 / 9.0 + INSIDE**2)),
+    "replace-one": Bounds(0.7071, 0.7071, math.sqrt(4.0 + INSIDE**2)),
 }
 
 # Residuals count up to this number of standard deviations.
 _REACH = 1.5
+_LIMITS: dict[str, Any] = {
+    "at_least": 1e-9,
+    "at_most": 1e9,
+    "remedy": "It must be comparable to the range of target_bounds.",
+}
 # Scaled targets beyond are the same: their residuals are clipped.
 _LARGEST_TARGET = 1e200
 # Below this number of deviations of its noise, the share of unclipped records is unknown.
@@ -80,9 +85,10 @@ class ErrorPlan(LookPlan):
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
         return (
-            "sums of clipped residuals times columns at public weights, of products of columns, "
-            "and of squares and numbers of residuals, in one release "
-            f"({self.sums.words}; scaled units; docs/proofs/inference.md)"
+            f"sums of residuals, clipped at the public {self.limit:.6g} half ranges of the target, "
+            "times columns at public weights, of products of columns, and of squares and numbers "
+            f"of residuals, in one release ({self.sums.words}; scaled units; "
+            "docs/proofs/inference.md)"
         )
 
     def sum(self, rows: Rows, theta: Array, codes: Any = None) -> Array:
@@ -94,8 +100,8 @@ class ErrorPlan(LookPlan):
             score += found[0]
             moments += found[1]
             counts += found[2]
-        counts *= (bounds.squares, bounds.inside)
-        return np.concatenate([score, bounds.moments * pack_matrix(moments), counts])
+        counts *= (bounds.squares, INSIDE)
+        return np.concatenate([score, bounds.information * pack_matrix(moments), counts])
 
     def look(
         self,
@@ -112,13 +118,13 @@ class ErrorPlan(LookPlan):
     def _taken_apart(self, noisy: Array, theta: Array, noise: float) -> Look:
         """Return score and moments with factors that make the former's variance its slope."""
         bounds, n, width = ERROR_BOUNDS[self.adjacency], self.n_records, theta.size
-        small, inside = noisy[-2:] / (bounds.squares, bounds.inside) / n
-        hidden = inside < _LEAST_COUNT * noise / bounds.inside / n
+        small, inside = noisy[-2:] / (bounds.squares, INSIDE) / n
+        hidden = inside < _LEAST_COUNT * noise / INSIDE / n
         slope = _UNKNOWN if hidden else min(1.0, inside)
         square = min(1.0, max(1.0 - small, noise / bounds.squares / n)) * n / max(1, n - width)
         gain = slope / self.limit
         factor = gain / square
-        moments = factor * gain / bounds.moments
+        moments = factor * gain / bounds.information
         score = factor * noisy[:width], factor * noise
         matrix = moments * unpack_matrix(noisy[width:-2], width), moments * noise
         size = self.limit * math.sqrt(square)
@@ -181,12 +187,6 @@ class RegressionPart(LinearPart):
             found[-1] = self.origin / self.contrasts[-1, -1]
         return found
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Public bounds, for the statement."""
-        size = f"residuals are clipped to the public size {self.limit * self.half:g}"
-        return (*super().assumptions, size)
-
     def encode(self, truth: Any) -> Array:
         """Return scaled targets."""
         with np.errstate(over="ignore"):
@@ -224,9 +224,10 @@ def read_regression(
         raise ValueError(
             f"declare error_sd, a rough standard deviation of the errors: {name} has released none."
         )
+    half = high / 2.0 - low / 2.0
+    limit = check_real("error_sd / (high - low)", _REACH * error_sd / half, **_LIMITS)
     refuse_nonlinear(linear, coef, intercept, ("predict",), low, high)
     columns = read_columns(model, data_norm, coef.shape[1])
-    half = high / 2.0 - low / 2.0
     origin = low + half if columns["constant"] > 0.0 else float(intercept[0])
     part = RegressionPart(
         **columns,
@@ -236,7 +237,7 @@ def read_regression(
         bounds=(low, high),
         half=half,
         origin=origin,
-        limit=_REACH * error_sd / half,
+        limit=limit,
     )
     refuse_huge(part)
     meaning = getattr(linear, "_meaning", None)  # with lines in place of curves
@@ -289,13 +290,8 @@ class RegressionResult(InferenceResult):
         return corrected_model(part, self.posterior, self.privacy_spent_, **known)
 
     @property
-    def error_std(self) -> float:
-        """Root mean square of clipped residuals at the weights of the look."""
-        return self.look.size * self.part.half
-
-    @property
     def change_of_margins(self) -> float:
-        """Root mean square change of predictions from the model to the estimates, over `error_std`.
+        """Root mean square change of predictions from the model to the estimates, over `look.size`.
 
         If `advice` reports it, evaluate `model_` again. NaN without an intercept.
         """

@@ -19,7 +19,7 @@ import skdp
 from skdp.accounting import GaussianEvent
 from skdp.budget import BudgetAccountant
 from skdp.inference import PrivateInference, PublicWeights
-from skdp.inference._regression import ERROR_BOUNDS, ErrorPlan
+from skdp.inference._regression import ERROR_BOUNDS, INSIDE, ErrorPlan
 from skdp.inference._release import LARGEST_WEIGHT, constant_value
 from skdp.mechanisms import RandomStream, record_releases
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
@@ -71,7 +71,7 @@ def squared_distance(p, t, b, adjacency):
 @pytest.mark.parametrize("adjacency", BOTH)
 def test_factors_cost_what_is_declared(adjacency):
     """A search of residuals, lengths and angles; larger factors exceed the bound."""
-    t, b, a, norm = ERROR_BOUNDS[adjacency]
+    (t, b, norm), a = ERROR_BOUNDS[adjacency], INSIDE
     grid = np.linspace(0.0, 1.0, 9)
     mesh = np.meshgrid(grid, grid, grid, grid, np.linspace(-1.0, 1.0, 17))
     over = [(1.0, 1.0, False), (1.01, 1.0, True), (1.0, 1.3 if t < 0.5 else 2.1, True)]
@@ -162,7 +162,7 @@ def test_each_block_has_its_noise(adjacency):
     n, bounds = 10**7, ERROR_BOUNDS[adjacency]
     plan = ErrorPlan.of(1.0, 1e-6, adjacency, 0.3, n)
     stream, theta = RandomStream.from_seed(1), np.zeros(3)
-    counts = 0.5 * n * bounds.squares, 0.8 * n * bounds.inside
+    counts = 0.5 * n * bounds.squares, 0.8 * n * INSIDE
     exact = np.append(np.zeros(9), counts)
     looks = [plan.release([exact], [theta], stream)[0] for _ in range(2000)]
     sigma = analytic_gaussian_sigma(1.0, 1e-6)
@@ -172,7 +172,7 @@ def test_each_block_has_its_noise(adjacency):
     information = np.array([look.information for look in looks])
     assert np.array_equal(information, information.transpose(0, 2, 1))
     gain = 0.8 / 0.3  # slope over limit; the mean square is .5
-    s2 = s1 * gain**2 / 0.5 / bounds.moments
+    s2 = s1 * gain**2 / 0.5 / bounds.information
     inside, square = (
         np.array([of(look) for look in looks])
         for of in (lambda look: look.slope, lambda look: (look.size / 0.3) ** 2)
@@ -182,7 +182,7 @@ def test_each_block_has_its_noise(adjacency):
         (np.diagonal(information, axis1=1, axis2=2), s2, "matrix_noise"),
         (information[:, off[0], off[1]] * math.sqrt(2.0), s2, "matrix_noise"),
         (n * (square - 0.5), s1 / bounds.squares, None),
-        (n * (inside - 0.8), s1 / bounds.inside, None),
+        (n * (inside - 0.8), s1 / INSIDE, None),
     ]
     for values, noise, own in blocks:
         assert own is None or getattr(looks[0], own) == pytest.approx(noise, rel=1e-3)
@@ -228,9 +228,9 @@ def test_sums_are_those_of_the_formulas(adjacency, constant, by_unit, monkeypatc
         moments += share * np.outer(row, row)
         counts += share * (1.0 - s**2), share * (abs(s) < 1.0)
     np.testing.assert_allclose(found[: theta.size], score, atol=1e-9)
-    packed = found[theta.size : -2] / bounds.moments
+    packed = found[theta.size : -2] / bounds.information
     np.testing.assert_allclose(unpack_matrix(packed, theta.size), moments, atol=1e-9)
-    np.testing.assert_allclose(found[-2:] / bounds[1:3], counts, atol=1e-9)
+    np.testing.assert_allclose(found[-2:] / (bounds.squares, INSIDE), counts, atol=1e-9)
     csr = Rows.from_matrix(sparse.csr_matrix(table), y, 0.7, constant, "real", shares, n_units)
     np.testing.assert_allclose(plan.sum(csr, theta), found, atol=1e-9)
 
@@ -273,7 +273,7 @@ def test_without_noise_estimates_are_those_of_the_huber_loss():
     errors = np.sqrt(variance * np.diag(np.linalg.inv(rows.T @ rows)))
     np.testing.assert_allclose(table["coefficient"], best, atol=0.4 * errors.min())
     np.testing.assert_allclose(table["high"] - table["low"], 3.92 * errors, rtol=0.01)
-    assert result.error_std == pytest.approx(np.sqrt(np.mean(psi**2)), rel=0.01)
+    assert 3.0 * result.look.size == pytest.approx(np.sqrt(np.mean(psi**2)), rel=0.01)
     assert 0.0 < result.change_of_margins < 0.1
     assert table["p_value"][0] < 1e-9 and 1e-4 < table["p_value"][2] <= 1.0
     assert (table["prior_share"] < 1e-3).all() and result.advice == []
@@ -550,7 +550,12 @@ def test_charge_statement_and_pickle():
     assert result.privacy_spent_.event == plan.event
     assert tuple(result.privacy_spent_) == tuple(plan) == (1.0, 1e-6)
     statement = " ".join(str(privacy_statement(result)).split())
-    for text in ("data_norm=1", "public size 0.6", "L2 sensitivity 2.0039", "inference.md"):
+    for text in (
+        "data_norm=1",
+        "clipped at the public 0.2 half",
+        "L2 sensitivity 2.0039",
+        "inference.md",
+    ):
         assert text in statement
     again = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(again.table()["low"], result.table()["low"])
@@ -562,7 +567,7 @@ def test_units_are_means_of_their_rows():
     bounds = ERROR_BOUNDS["replace-one"]
     shares = (1.0 / np.bincount(IDS))[IDS]
     inside = np.abs(Y - X @ WEIGHTS.coef_[0] - 3.0) < 0.6
-    assert value[-1] / bounds.inside == pytest.approx(shares @ inside, rel=1e-9)
+    assert value[-1] / INSIDE == pytest.approx(shares @ inside, rel=1e-9)
     result = clone(LOOK).evaluate(WEIGHTS, X, Y, groups=IDS)
     count = np.unique(IDS).size
     assert result.look.slope == pytest.approx(shares @ inside / count, abs=0.3)
