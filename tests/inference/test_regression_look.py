@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -509,6 +510,7 @@ LOGARITHMS = TransformedTargetRegressor(LinearRegression(), func=np.log1p, inver
         (WEIGHTS, {"target_bounds": (3.0, 1.0)}, "low < high"),
         (WEIGHTS, {"error_sd": None}, "declare error_sd"),
         (WEIGHTS, {"error_sd": 0.0}, "error_sd must be"),
+        (WEIGHTS, {"error_sd": 1e-300}, "comparable to the range"),
         (WEIGHTS, {"data_norm": None}, "declare data_norm"),
         (WEIGHTS, {"covariance": "sandwich", "adjacency": "add-remove"}, "For a regressor"),
         (WEIGHTS, {"unit_weighting": "sum", "max_unit_rows": 3}, "For a regressor"),
@@ -564,7 +566,6 @@ def test_charge_statement_and_pickle():
 
 def test_units_are_means_of_their_rows():
     value = exact(WEIGHTS, X, Y, groups=IDS)
-    bounds = ERROR_BOUNDS["replace-one"]
     shares = (1.0 / np.bincount(IDS))[IDS]
     inside = np.abs(Y - X @ WEIGHTS.coef_[0] - 3.0) < 0.6
     assert value[-1] / INSIDE == pytest.approx(shares @ inside, rel=1e-9)
@@ -572,6 +573,23 @@ def test_units_are_means_of_their_rows():
     count = np.unique(IDS).size
     assert result.look.slope == pytest.approx(shares @ inside / count, abs=0.3)
     assert result.privacy_spent_.unit == "group"
+
+
+@pytest.mark.parametrize("groups", [None, IDS], ids=["rows", "units"])
+def test_every_container_has_the_sums_of_an_array(groups, tmp_path, monkeypatch):
+    monkeypatch.setattr("skdp.tables.row_sources.BLOCK_BYTES", 8 * 3 * 500)
+    monkeypatch.setattr("skdp.tables.row_sources.FEWEST_ROWS", 1)
+    monkeypatch.setattr("skdp.tables.row_sources.WHOLE_BYTES", 0)
+    run = partial(exact, WEIGHTS, groups=groups)
+    np.save(tmp_path / "table.npy", X)
+    mapped = np.load(tmp_path / "table.npy", mmap_mode="r")
+    tables = [X.tolist(), pd.DataFrame(X), sparse.csr_matrix(X), sparse.csc_matrix(X), mapped]
+    with suppress(ImportError):
+        import dask.array as da
+
+        tables.append(da.from_array(X, chunks=(701, 2)))
+    for table in tables:
+        np.testing.assert_allclose(run(table, Y), run(X, Y), rtol=1e-9, atol=1e-9)
 
 
 def test_steps_before_the_regressor():
