@@ -15,11 +15,12 @@ from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
 from skdp.inference._design import widths_of
+from skdp.inference._fit_score import reading_of_fit, released_score
 from skdp.inference._models import LinearPart, read_linear
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
+from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model, is_of_fit
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
 from skdp.tables.row_scores import Way
@@ -55,6 +56,8 @@ class PrivateInference(EvaluatesModel):
 
     The look uses the coefficients as the model publishes them, with its recalibration. Public class
     weights move the intercept by the logarithm of their ratio, which is taken back before.
+    Objective perturbation without `max_grad_norm` and recalibration has released its score with
+    its weights. On the table of the fit, this score is used as well, without further cost.
 
     Intervals are for the coefficients of the population: those that fit best, for shortened rows,
     if the logistic model does not hold. They do not cover the choice of columns by private scores.
@@ -281,7 +284,11 @@ class PrivateInference(EvaluatesModel):
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
         said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        return replace(records, X=rows, assumptions=(said, *records.assumptions))
+        alike = self.unit_weighting == "mean" or not records.by_unit
+        if alike and released_score(about.linear) and is_of_fit(params["model"], X):
+            shape = records.n_rows, about.coef.size
+            about = replace(about, of_fit=reading_of_fit(about, shape, records.by_unit))
+        return replace(records, X=rows, about=about, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
         return self._plan_look(records.by_unit, 1 + len(records.about.others))
