@@ -10,7 +10,6 @@ import numpy as np
 
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
-from skdp.base.scikit_learn import last_step
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
@@ -274,7 +273,7 @@ class PrivateInference(EvaluatesModel):
         return encode_labels(truth, about.classes)[1]
 
     def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
-        if last_step(model) is model:  # its columns are those of the table
+        if not ask.__self__.steps:  # the columns of the model are those of the table
             return Way(), claims_of(model)
         return examine_model(model, ask, X)
 
@@ -325,7 +324,7 @@ class PrivateInference(EvaluatesModel):
             tables.append(rows.with_targets(signs, "signs", shares * taken))
         stream = self._stream_of(plan, parts, X, labels, codes)
         found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
-        if hasattr(X, "check_rows"):
+        if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):  # else checked later
             X.check_rows()
         return found
 

@@ -42,7 +42,10 @@ def constant_of_fit(linear: Any) -> float:
 def reading_of_fit(part: Any, shape: tuple[int, int], by_unit: bool) -> Reading | None:
     """Return the reading for a table of the fit's rows; None if its plan was another one."""
     linear, spent = part.linear, part.linear.privacy_spent_
-    plan: ObjectivePerturbationPlan = linear._plan_shape(shape, 2, by_unit)
+    try:
+        plan: ObjectivePerturbationPlan = linear._plan_shape(shape, 2, by_unit)
+    except ValueError:  # of parameters that were changed after the fit
+        return None
     unit = "group" if by_unit else "row"
     same = plan.event == spent.event and plan.adjacency == spent.adjacency and unit == spent.unit
     scale = plan.model.units.data_norm, plan.model.intercept_value

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -268,6 +269,9 @@ MEAN = FunctionTransformer(lambda rows: rows - np.mean(rows, axis=0))
 FLAT = skdp.OperaSVC(data_norm=1.0, fit_intercept=False, class_weight={0: 1.0, 1: 2.0}).fit(X, Y)
 
 
+SEARCHED = GridSearchCV(make_pipeline(MEAN, LogisticRegression()), {}, cv=2).fit(X, Y)
+
+
 class Odd(LogisticRegression):
     """A model with other scores than those of its coefficients."""
 
@@ -287,6 +291,8 @@ class Odd(LogisticRegression):
         (LogisticRegression(class_weight="balanced").fit(X, Y), {}, "counted in the fit"),
         (FLAT, {}, "no intercept"),
         (make_pipeline(MEAN, model_of(WEIGHTS)), {}, "depends on other rows"),
+        (FrozenEstimator(make_pipeline(MEAN, model_of(WEIGHTS))), {}, "depends on other rows"),
+        (SEARCHED, {}, "depends on other rows"),
         (PublicWeights([1.0, 2.0]), {}, "X must have the 2 columns"),
         (PublicWeights([1e120, 2.0, 0.0]), {}, "must be finite, and below"),
         (WEIGHTS, {"data_norm": None}, "declare data_norm"),
@@ -703,7 +709,7 @@ def test_the_score_of_a_fit_is_used_only_where_it_is_one():
         {"numerics": "discrete"},
     ):
         assert not used(unclipped(**terms).fit(X, Y), X, Y)
-    for changed in ({"alpha": 0.5}, {"epsilon": 1.9}, {"adjacency": "add-remove"}):
+    for changed in ({"alpha": 0.5}, {"alpha": 1e-9}, {"epsilon": 1.9}, {"adjacency": "add-remove"}):
         assert not used(unclipped().fit(X, Y).set_params(**changed), X, Y)
     piped = make_pipeline(BoundedScaler(-0.5, 0.5), unclipped()).fit(X, Y)
     assert used(piped, X, Y)
