@@ -420,15 +420,20 @@ def report(cells: list[tuple[str, float, str, dict[str, Array]]], name: str) -> 
     print("| width / non-private | cells | coverage | lowest | nulls called | most | found |")
     print("|-|-|-|-|-|-|-|")
     for low, high in zip((0.0, *BANDS[:-1]), BANDS, strict=True):
-        held = [cell for (*_, cell), w in zip(mine, width, strict=True) if low <= w < high]
+        held = [
+            cell
+            for (*_, cell), w in zip(mine, width, strict=True)
+            if low <= w < high or w == high == np.inf
+        ]
         if held:
             covered = [cell["held"].mean() for cell in held]
             nulls = np.concatenate([cell["called"].ravel() for cell in held])
             worst = max((cell["called"].mean() for cell in held if cell["called"].size), default=0)
             seen = np.concatenate([cell["found"].ravel() for cell in held])
+            power = seen.mean() if seen.size else np.nan
             print(
                 f"| {low:g}-{high:g} | {len(held)} | {np.mean(covered):.4f} | {min(covered):.3f} "
-                f"| {nulls.mean():.4f} of {nulls.size:,} | {worst:.3f} | {seen.mean():.2f} |"
+                f"| {nulls.mean():.4f} of {nulls.size:,} | {worst:.3f} | {power:.2f} |"
             )
     every = np.concatenate([cell["called"].ravel() for *_, cell in mine])
     held, control = (
