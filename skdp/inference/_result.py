@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -42,8 +44,8 @@ class InferenceResult(JsonRecord):
     """Coefficients and odds ratios of a two-class linear model with intervals, from one look.
 
     All numbers follow from `look`, which was released once: every table, contrast and level is
-    free. With a schema or a `BoundedScaler`, rows are in the units of the columns: per year, or for
-    a level compared with a reference level.
+    free. With a schema or a `BoundedScaler`, rows are in the units of the columns: per year, or a
+    level against a reference.
 
     Attributes
     ----------
@@ -113,12 +115,17 @@ class InferenceResult(JsonRecord):
         Returns
         -------
         CoefficientIntervals
-            Dictionary of columns that prints as a table, with `to_frame` and `to_latex`. "name",
-            "column", "level" and "step" describe the change. Then follow "coefficient" (log odds),
-            "std_error", "low", "high", their exponentials "odds_ratio", "odds_low", "odds_high",
-            "p_value" (two-sided; NaN where the prior decides), "prior_share" (posterior over prior
-            variance), "note" ("mostly prior" or empty) and "is_reference". `reason` reports limits
-            and advice.
+            Dictionary of columns that prints as a table, with `to_frame` and `to_latex`:
+
+            - "name", "column", "level", "step": the change;
+            - "coefficient", "std_error", "low", "high": log odds with an interval;
+            - "odds_ratio", "odds_low", "odds_high": their exponentials;
+            - "p_value": two-sided, NaN with a note;
+            - "prior_share": posterior variance over prior variance;
+            - "note": "mostly prior" if this exceeds 1/4, "far from model", or empty;
+            - "is_reference": whether a row is a reference level.
+
+            `reason` explains the notes, and adds advice.
 
         Raises
         ------
@@ -129,7 +136,7 @@ class InferenceResult(JsonRecord):
         """
         told, functions, at = self._effects(reference)
         found = self._intervals(told, functions, level, at)
-        found.reason = " ".join(filter(None, [found.reason, *self.advice, self.limits]))
+        found.reason = " ".join(filter(None, [found.reason, *self.advice]))
         return found
 
     def contrast(
@@ -282,10 +289,13 @@ class InferenceResult(JsonRecord):
         })  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"{self.table()!r}\nCost of the look: {self.privacy_spent_!r}"
+        return (
+            f"{self.table()!r}\n{fill(self.limits, 100)}\nCost of the look: {self.privacy_spent_!r}"
+        )
 
     def _repr_html_(self) -> str:
-        return self.table()._repr_html_() + self.privacy_spent_._repr_html_()
+        limits = f"<p>{escape(self.limits)}</p>"
+        return self.table()._repr_html_() + limits + self.privacy_spent_._repr_html_()
 
     def _effects(self, reference: Any) -> tuple[dict[str, NDArray[Any]], Array, str]:
         """Return columns that name effects, and their weights on coefficients and intercept."""
@@ -327,7 +337,7 @@ class InferenceResult(JsonRecord):
             intercept_at=at,
             reason=" ".join(unclear),
             ratio="odds",
-            beside=("p_value", "note") if unclear else ("p_value",),
+            extra=("p_value", "note") if unclear else ("p_value",),
         )
 
 

@@ -354,7 +354,7 @@ class CoefficientDisplay:
         # Rows without an interval have neither marker nor line.
         shown = np.isfinite(low) & ~found.is_reference[chosen]
         style = {"fmt": "o", "capsize": 3.0, **kwargs}
-        reach = np.vstack([value - low, high - value])[:, shown]
+        reach = np.maximum(np.vstack([value - low, high - value])[:, shown], 0.0)
         ax.errorbar(value[shown], up[shown], xerr=reach, **style)
         at = up[found.is_reference[chosen]]
         ax.plot(np.full(at.size, change(0.0)), at, "D", color="grey", mfc="none")
@@ -367,6 +367,9 @@ class CoefficientDisplay:
         ax.set(xlabel=f"{ratios} {found.target or 'odds'}" if ratio else what)
         if ratio:
             ax.set_xscale("log")
+            ticks = _ticks_of_ratios(*ax.get_xlim())
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.set_xticks([], minor=True)
         if found.reason:
             # Over the full width of a new figure, including labels of rows.
             text = textwrap.fill(found.reason, 80 if own else 50)
@@ -375,3 +378,15 @@ class CoefficientDisplay:
             else:
                 ax.set_title(text, fontsize="small", loc="left")
         return self
+
+
+def _ticks_of_ratios(low: float, high: float) -> list[float]:
+    """Return about three to eight round numbers between the ends of a logarithmic axis."""
+    fine = [*np.arange(10, 20) / 10, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9, 9.5]
+    found: list[float] = []
+    for digits in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], fine, np.arange(100, 1000) / 100):
+        every = [float(f"{digit:g}e{power}") for power in range(-9, 10) for digit in digits]
+        inside = [tick for tick in every if low <= tick <= high]
+        if len(found) < min(3, len(inside)):
+            found = inside[:: -(-len(inside) // 8)]
+    return found

@@ -34,7 +34,7 @@ def _shown(*numbers: float, ratio: bool = False) -> list[str]:
     return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
 
 
-def _beside(value: Any) -> str:
+def _extra(value: Any) -> str:
     """Return a p-value to three decimals, or a text."""
     if isinstance(value, str):
         return value
@@ -64,7 +64,7 @@ class CoefficientIntervals(dict[str, np.ndarray]):
     ratio : str, default=""
         Prefix of columns of exponentials, such as "odds": "odds_ratio", "odds_low" and "odds_high"
         are then added, and shown in place of the coefficients. `target` is without "log odds of".
-    beside : sequence of str, default=()
+    extra : sequence of str, default=()
         Further columns that are shown, of p-values or text.
 
     Examples
@@ -88,10 +88,10 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         intercept_at: str = "",
         reason: str = "",
         ratio: str = "",
-        beside: Sequence[str] = (),
+        extra: Sequence[str] = (),
     ) -> None:
         super().__init__({name: np.asarray(values) for name, values in columns.items()})
-        self.ratio, self.beside = ratio, tuple(beside)
+        self.ratio, self.extra = ratio, tuple(extra)
         own = self._shown_columns = (estimate, "low", "high")
         if ratio:
             self._shown_columns = (f"{ratio}_ratio", f"{ratio}_low", f"{ratio}_high")
@@ -140,13 +140,13 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         return [f"{name} {step}".rstrip() for name, step in zip(self["name"], steps, strict=True)]
 
     def _lines(self) -> list[tuple[str, ...]]:
-        keys = (*self._shown_columns, *self.beside)
-        head = (self._shown_columns[0], "low", "high", *self.beside)
+        keys = (*self._shown_columns, *self.extra)
+        head = (self._shown_columns[0], "low", "high", *self.extra)
         found: list[tuple[str, ...]] = [("", *(key.replace("_", " ") for key in head))]
         cells = zip(*(self[key] for key in keys), strict=True)
         rows = zip(self.labels, self.is_reference, self.is_left_out, cells, strict=True)
         for label, is_reference, is_left_out, own in rows:
-            texts = [*_shown(*own[:3], ratio=bool(self.ratio)), *map(_beside, own[3:])]
+            texts = [*_shown(*own[:3], ratio=bool(self.ratio)), *map(_extra, own[3:])]
             if not is_left_out:
                 found.append((label, *([""] * len(keys) if is_reference else texts)))
         return found
@@ -188,7 +188,7 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         )
         texts = (self._headline, *self._notes)
         about, *notes = (safe_text(text).translate(_LATEX) for text in texts)
-        columns = "l" + "r" * (3 + len(self.beside))
+        columns = "l" + "r" * (3 + len(self.extra))
         body = [head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         top = [r"\begin{table}", rf"\caption{{{about}}}", rf"\begin{{tabular}}{{{columns}}}"]
         below = [rf"\par\footnotesize {note}" for note in notes]

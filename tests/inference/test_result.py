@@ -250,6 +250,10 @@ def test_the_model_predicts_behind_its_steps(model, exact, noisy):
     with pytest.raises(TypeError, match="Fit a private model"):
         corrected.fit(FRAME)
     assert noisy.model_ is noisy.model_
+    second = PrivateInference(**EXACT).evaluate(noisy.model_, FRAME)  # with the same bound on rows
+    np.testing.assert_allclose(
+        second.table()["coefficient"], exact.table()["coefficient"], atol=0.01
+    )
     statement = " ".join(str(privacy_statement(noisy.model_)).split())
     assert "evaluation of a public model" in statement and "objective perturbation" in statement
     (before, delta), (after, both) = map(epsilon_and_delta, (private(epsilon=1.0), noisy.model_))
@@ -359,3 +363,24 @@ def test_several_classes_have_a_table_each():
     assert repr(results).count("Odds ratios of class") == 2
     with pytest.raises(TypeError, match="two classes"):
         str(results[1].model_)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.92, 2.1, [1.0, 1.5, 2.0]),
+        (0.03, 40.0, [0.1, 1.0, 10.0]),
+        (1.031, 1.052, [1.04]),
+        (0.9, 1.31, [0.9, 1.0, 1.1, 1.2, 1.3]),
+        (1e-8, 1e8, None),
+    ],
+)
+def test_axes_of_ratios_have_round_ticks(low, high, ticks):
+    pytest.importorskip("matplotlib").use("Agg")
+    ends = np.log([low, high])
+    columns = {"name": ["a"], "value": [ends.mean()], "low": ends[:1], "high": ends[1:]}
+    shown = CoefficientDisplay(CoefficientIntervals(columns, ratio="odds")).plot()
+    labels = [label.get_text() for label in shown.ax_.get_xticklabels()]
+    found = [float(label) for label in labels]
+    assert 1 <= len(found) <= 10 and labels == [f"{tick:g}" for tick in found]
+    assert ticks is None or set(ticks) <= set(found)
