@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,12 +22,20 @@ from skdp.base.scikit_learn import (
     responds,
 )
 from skdp.estimators.labels import encode_labels
-from skdp.inference._release import LARGEST_WEIGHT, Look, constant_value, norm_of_rows
+from skdp.inference._fit_score import constant_of_fit, released_score
+from skdp.inference._release import (
+    LARGEST_CONSTANT,
+    LARGEST_WEIGHT,
+    constant_value,
+    norm_of_rows,
+)
+from skdp.inference._stages import Reading
 from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.inputs import canonical_rows, validate_rows
 
 Array = NDArray[np.float64]
+AnyReading = TypeVar("AnyReading", bound=Reading)
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
@@ -104,6 +112,7 @@ class LinearPart:
     code: int = 1  # place of the class among the labels
     against: int | None = 0  # place of the class that it is compared with; None for all others
     others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
+    of_fit: Reading | None = None  # the score that the fit has released
 
     @property
     def kept(self) -> Any:
@@ -174,13 +183,17 @@ class LinearPart:
         """Coefficients, then the intercept, as linear functions of weights in the basis, (d, k)."""
         return self._factors[:, np.newaxis] * self.basis
 
-    def reduced(self, look: Look) -> Look:
+    def reduced(self, look: AnyReading) -> AnyReading:
         """Return a look in the basis, whose noise has the same law.
 
         Weights along other directions are constant in all rows, and move to the intercept.
         """
         basis = self.basis
         theta = basis.T @ look.theta
+
+        def between(matrix: Array | None) -> Array | None:
+            return None if matrix is None else basis.T @ matrix @ basis
+
         if self.meaning is not None and self.constant > 0.0:
             lost = (look.theta - basis @ theta) * self._factors
             _, row, _ = self.meaning.effects({}, range(self.coef.size))
@@ -189,8 +202,8 @@ class LinearPart:
             look,
             theta=theta,
             score=basis.T @ look.score,
-            information=basis.T @ look.information @ basis,
-            squares=None if look.squares is None else basis.T @ look.squares @ basis,
+            information=between(look.information),
+            squares=between(look.squares),
         )
 
     def prior(self, deviation: float) -> Array:
@@ -274,6 +287,9 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
+    constant = constant_value(n_features, bool(getattr(linear, "fit_intercept", True)))
+    if data_norm is None and released_score(linear):  # which has this value of the column
+        constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
     meaning = last_and_meaning(model)[1]
     return {
         "model": model,
@@ -282,7 +298,7 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
         "meaning": None if meaning is None or meaning.n_features != n_features else meaning,
         "data_norm": float(linear._row_bound if data_norm is None else data_norm),
         "names": _names(steps, linear, n_features),
-        "constant": constant_value(n_features, bool(getattr(linear, "fit_intercept", True))),
+        "constant": constant,
     }
 
 
