@@ -481,6 +481,7 @@ def test_large_changes_are_reported_and_a_second_look_mends_them():
     assert 0.7 < found.change_of_margins < 1.8
     assert any("may not cover" in text for text in found.advice)
     assert np.isnan(found.table()["p_value"]).all()
+    assert found._largest_change == pytest.approx((2.0 / math.sqrt(N)) ** (1.0 / 3.0))
     again = look.evaluate(look.evaluate(found.model_, X, Y).model_, X, Y)
     assert again.change_of_margins < 0.1 and again.advice == []
     table = again.table()
@@ -605,16 +606,20 @@ def test_steps_before_the_regressor():
 
 
 def test_a_seed_is_tied_to_the_limit():
-    def noise(**terms):
+    def noise(model=WEIGHTS, **terms):
         look = PrivateInference(random_state=3, **(KNOWN | terms))
         with record_releases() as trace:
-            look.evaluate(WEIGHTS, X, Y)
+            look.evaluate(model, X, Y)
         (release,) = trace.releases
         return (release.output - release.value) / release.sigma
 
     np.testing.assert_allclose(noise(), noise(), atol=1e-9)
     for terms in ({"error_sd": 0.41}, {"target_bounds": (0.0, 6.1)}):
         assert np.abs(noise() - noise(**terms)).min() > 1e-6
+    models = [PublicWeights([2.0, -1.0, 0.0], 3.0, classes=None) for _ in range(2)]
+    models[0].scale_, models[1].scale_ = 0.4, 0.5  # as released with the same coefficients
+    first, second = (noise(model, error_sd=None) for model in models)
+    assert np.abs(first - second).min() > 1e-6
 
 
 class AsEstimator(PrivateInference):
