@@ -80,6 +80,7 @@ _SUBPACKAGES = (
     "datasets",
     "estimators",
     "exceptions",
+    "inference",
     "inspection",
     "losses",
     "mechanisms",

@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from skdp import (
 from skdp.budget import BudgetAccountant
 from skdp.data import open_parquet
 from skdp.exceptions import RowsChangedError
+from skdp.inference import PrivateInference
 from skdp.metrics import (
     PrivateCalibrator,
     PrivateEvaluation,
@@ -208,6 +210,7 @@ def test_labels_and_ids_of_a_frame_are_those_of_its_rows(table, made_by):
 
 EVALUATIONS = {
     "evaluation": lambda m, X, y, g: PrivateEvaluation().evaluate(m, X, y, groups=g),
+    "inference": lambda m, X, y, g: PrivateInference().evaluate(m, X, y, groups=g),
     "subgroups": lambda m, X, y, g: PrivateEvaluation(subgroups=[0, 1]).evaluate(
         m, X, y, subgroups=y
     ),
@@ -217,7 +220,11 @@ EVALUATIONS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "change"), [*((name, "rows") for name in EVALUATIONS), ("evaluation", "labels")]
+    ("name", "change"),
+    [
+        *((name, "rows") for name in EVALUATIONS),
+        *((name, "labels") for name in ("evaluation", "inference")),
+    ],
 )
 def test_evaluations_refuse_rows_that_change(table, refuses, name, change):
     model = OperaLogisticRegression(**PUBLIC, random_state=0).fit(*table)
@@ -232,8 +239,9 @@ def test_evaluations_of_frames_refuse_rows_that_change(table, refuses, change):
     pd = pytest.importorskip("pandas", reason="needs pandas")
     model.fit(pd.DataFrame(table[0], columns=names), table[1])
     frame = frame_of(Source(columns_of(table), change), "map")
-    evaluation = PrivateEvaluation()
-    refuses(lambda: evaluation.evaluate(model, frame[names], frame["label"], groups=frame["id"]))
+    given = frame[names], frame["label"]
+    for evaluation in (PrivateEvaluation(), PrivateInference()):
+        refuses(partial(evaluation.evaluate, model, *given, groups=frame["id"]))
 
 
 def test_regressions_are_evaluated_on_one_table(table, refuses):

@@ -14,6 +14,7 @@ from support import ESTIMATORS
 
 import skdp
 from skdp.budget import BudgetAccountant
+from skdp.inference import PrivateInference
 from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
@@ -109,6 +110,8 @@ def test_masked_arrays_are_refused_before_any_charge(estimator):
     [
         lambda: PrivateEvaluation().evaluate(EVALUATED, MASKED, Y),
         lambda: PrivateEvaluation().evaluate(EVALUATED, MASKED.data, MASKED_Y),
+        lambda: PrivateInference(data_norm=99.0).evaluate(EVALUATED, MASKED, Y),
+        lambda: PrivateInference(data_norm=99.0).evaluate(EVALUATED, MASKED.data, MASKED_Y),
         lambda: PrivateRegressionEvaluation(target_bounds=(0, 1)).evaluate(
             DummyRegressor().fit(MASKED.data, Y), MASKED, Y
         ),

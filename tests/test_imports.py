@@ -44,6 +44,8 @@ model_selection: exceptions base.parameters base.pipelines base.scikit_learn run
 statistics: base.parameters accounting mechanisms tables budget fitting preprocessing
 metrics: exceptions base.parameters base.pipelines base.scikit_learn running accounting
     mechanisms tables plans budget reporting fitting estimators statistics
+inference: base.parameters base.scikit_learn running accounting mechanisms tables solvers plans
+    reporting fitting estimators metrics
 inspection: base.parameters base.scikit_learn plans reporting preprocessing
 datasets: base.parameters preprocessing
 testing: exceptions base.parameters base.pipelines accounting mechanisms reporting
@@ -52,7 +54,7 @@ audit: base.parameters base.pipelines base.scikit_learn running accounting mecha
 ledger_commands: exceptions accounting budget
 cli: exceptions budget ledger_commands
 __init__: exceptions accounting losses mechanisms data budget reporting estimators preprocessing
-    model_selection statistics metrics inspection datasets testing audit
+    model_selection statistics metrics inference inspection datasets testing audit
 """
 MAY_IMPORT = {
     layer: set(names.split())
@@ -60,8 +62,8 @@ MAY_IMPORT = {
 }
 SCIKIT_LEARN_LAYERS = {
     *("base.pipelines", "base.scikit_learn", "running", "tables", "budget", "reporting", "fitting"),
-    *("estimators", "preprocessing", "model_selection", "metrics", "inspection", "datasets"),
-    *("testing", "audit"),
+    *("estimators", "preprocessing", "model_selection", "metrics", "inference"),
+    *("inspection", "datasets", "testing", "audit"),
 }
 NUMBA_LAYERS = {"losses", "solvers", "mechanisms", "tables"}
 
@@ -255,7 +257,7 @@ def test_imports_reach_everything_and_load_little():
         "import skdp.accounting, skdp.mechanisms, skdp.budget, skdp.reporting, "
         "skdp.preprocessing, skdp.losses, skdp.solvers, skdp.testing, skdp.model_selection, "
         "skdp.data, skdp.datasets, skdp.audit, skdp.statistics, skdp.metrics, "
-        "skdp.inspection\n"
+        "skdp.inspection, skdp.inference\n"
         "from skdp.accounting import records\n"
         "assert records.code_digest.cache_info().currsize == 0\n"
         "print(*[m for m in ('numba', 'llvmlite', 'matplotlib', 'dp_accounting', 'mpmath', 'yaml')"

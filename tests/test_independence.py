@@ -33,6 +33,7 @@ from skdp import (
     PrivateRidge,
 )
 from skdp.budget import BudgetAccountant
+from skdp.inference import PrivateInference
 from skdp.mechanisms import RandomStream, random_stream, record_releases
 from skdp.metrics import (
     PrivateCalibrator,
@@ -181,6 +182,13 @@ RELEASES = {
     "regression": judged(
         PrivateRegressionEvaluation, model=Ridge().fit(X, Y), largest_error=2.0, **BOUNDS
     ),
+    "inference": judged(PrivateInference, data_norm=1.0),
+    "fit and inference": lambda seed: PrivateInference(random_state=seed).evaluate(
+        OperaLogisticRegression(random_state=seed).fit(X, Y), X, Y
+    ),
+    "sandwich": judged(
+        PrivateInference, data_norm=1.0, covariance="sandwich", adjacency="add-remove"
+    ),
     "calibrator": lambda seed: PrivateCalibrator(MODEL, random_state=seed).fit(X, Y),
     "threshold": lambda seed: PrivateThreshold(MODEL, random_state=seed).fit(X, Y),
 }
@@ -209,7 +217,13 @@ def test_all_that_is_public_and_draws_noise_is_watched():
     charged = set().union(*(drawn(name, None)[1] for name in RELEASES))
     public = [
         name
-        for module in (skdp.estimators, skdp.preprocessing, skdp.metrics, skdp.model_selection)
+        for module in (
+            skdp.estimators,
+            skdp.preprocessing,
+            skdp.metrics,
+            skdp.inference,
+            skdp.model_selection,
+        )
         for name in module.__all__
         if hasattr(getattr(module, name), "_fit") or hasattr(getattr(module, name), "evaluate")
     ]

@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, PrivateLinearRegression
 from skdp.exceptions import RowsChangedError
+from skdp.inference import PrivateInference
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateRegressionEvaluation
 from skdp.statistics import private_mean
@@ -83,6 +84,7 @@ def evaluated(work, model):
     [
         (Terms, statistic, None),
         (PrivateEvaluation, evaluated(PrivateEvaluation(), LogisticRegression()), ids),
+        (PrivateInference, evaluated(PrivateInference(data_norm=2.0), LogisticRegression()), ids),
         (PrivateCalibrator, evaluated(PrivateCalibrator(PUBLIC), None), ids),
         (
             PrivateRegressionEvaluation,

@@ -144,6 +144,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     See Also
     --------
     skdp.reporting.coefficient_intervals : Intervals that count sampling and privacy noise.
+    skdp.inference.PrivateInference : Narrower intervals for a second charge, and p-values.
 
     Notes
     -----

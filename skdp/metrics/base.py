@@ -138,6 +138,16 @@ class Judged(Records):
             self.beside.check_rows()
 
 
+class HasBins(DeclaredParameters):
+    """Mixin with the number of bins."""
+
+    n_bins: int | Auto = parameter(
+        'int or "auto"',
+        'Number of bins, at least 10. ``"auto"`` uses 10 to 44, depending on n and the noise.',
+        default="auto",
+    )
+
+
 class HasSubgroups(DeclaredParameters):
     """Mixin with the list of subgroups."""
 
@@ -154,8 +164,9 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     _listed: ClassVar[tuple[str, ...]] = (
         *("epsilon", "delta", "thresholds", "target_bounds", "largest_error", "n_bins"),
-        *("score_values", "adjacency", "accountant", "classes", "subgroups", "random_state"),
-        "verbose",
+        *("score_values", "covariance", "prior_sd", "data_norm", "error_sd", "reference"),
+        *("unit_weighting", "max_unit_rows", "adjacency", "accountant", "classes", "subgroups"),
+        *("random_state", "verbose"),
     )
 
     _added_texts: ClassVar[dict[str, str]] = {
@@ -168,13 +179,10 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     delta: float = parameter(
         "float", "Failure probability, in (0, 1), well below 1/n.", default=1e-6, kw_only=False
     )
-    n_bins: int | Auto = parameter(
-        'int or "auto"',
-        'Number of bins, at least 10. ``"auto"`` uses 10 to 44, depending on n and the noise.',
-        default="auto",
-    )
-
     _method = ".evaluate"
+    _arithmetic: ClassVar[str] = _ARITHMETIC
+    _records: ClassVar[type[Judged]] = Judged
+    _needs_new_rows: ClassVar[bool] = True  # results on the rows of a fit flatter the model
     # Assumptions other than those about the rows, and released values.
     _assumptions: ClassVar[tuple[str, ...]]
     _released: ClassVar[tuple[str, ...]]
@@ -193,8 +201,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.n_bins != "auto":
-            check_integer("n_bins", self.n_bins, at_least=10)
+        if self._given("n_bins") not in ("auto", None):
+            check_integer("n_bins", self._given("n_bins"), at_least=10)
         listed = self._given("subgroups")
         # Labels must equal themselves, which NaN does not; comparing pandas' NA gives NA.
         if any(
@@ -221,7 +229,9 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
                 "labels, or a table with the label's column and a pipeline of its schema."
             )
-        _warn_of_model(model, table)
+        warn_of_leaks(model)
+        if self._needs_new_rows:
+            _warn_of_rows(model, table)
         beside = y, params["subgroups"], groups
         where, columns = taken_for_granted(X, *beside), Columns(*beside)
         X = columns.seal(X)
@@ -231,8 +241,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         targets = self._encode(truth, about)
         members = self._members(subgroups, truth.size)
         units = None if groups is None else units_of(groups)
-        way, claims = examine_model(model, ask, X)
-        return Judged(
+        way, claims = self._examine(model, ask, X)
+        return self._records(
             *(X, targets),
             units=units,
             assumptions=(*claims, *where),
@@ -242,6 +252,10 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
             ask=ask,
             way=way,
         )
+
+    def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
+        """Return how to call a model, and assumptions about it, or refuse it."""
+        return examine_model(model, ask, X)
 
     def _plan(self, records: Judged) -> Any:
         return self._plan_about(records.n_rows, records.about)
@@ -281,7 +295,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         mechanism = f"evaluation of a public model: {plan.describe()}"
         return self._record_of(
             *(plan.event, plan.adjacency, mechanism, self._assumptions, self._released),
-            arithmetic=_ARITHMETIC,
+            arithmetic=self._arithmetic,
         )
 
 
@@ -298,10 +312,14 @@ def _check_model(model: Any, X: Any) -> None:
         raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
 
 
-def _warn_of_model(model: Any, X: Any) -> None:
-    """Warn if a model with private steps also leaks, or was fitted on the same table."""
-    warn_of_leaks(model)
-    if any(was_fitted_on(part, X) for _, part in _parts(_thawed(model))):
+def is_of_fit(model: Any, X: Any) -> bool:
+    """Return whether a part of a model was fitted on the same table in memory."""
+    return any(was_fitted_on(part, X) for _, part in _parts(_thawed(model)))
+
+
+def _warn_of_rows(model: Any, X: Any) -> None:
+    """Warn if a model was fitted on the same table."""
+    if is_of_fit(model, X):
         warn_once(
             f"{type(_thawed(model)).__name__} was fitted on these rows, the same table in memory: "
             "results on them flatter the model. Split rows before the fit, and pass those that "

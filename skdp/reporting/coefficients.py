@@ -158,20 +158,17 @@ def coefficient_intervals(
     if meaning is not None:
         told = linear if linear._meaning is not None else linear._told(meaning)
         linear, rare = told._without_rare_flags()
-    effects, functions, target, at = _effects(linear, names, meaning, reference or {})
+    found, functions, at = describe_effects(names, meaning, reference or {}, linear._kept)
     value = functions @ np.append(linear.coef_, linear.intercept_)
-    errors = linear._errors_of(functions)
-    is_reference = np.array([each[-1] for each in effects])
+    errors, is_reference = linear._errors_of(functions), found.pop("is_reference")
     # Coefficients that a variant has left out have no errors.
     errors[~(functions @ linear._back).any(axis=1) & ~is_reference] = np.nan
     reach = float(ndtri(0.5 + level / 2.0)) * errors
-    columns = zip(("name", "column", "level", "step"), zip(*effects, strict=True), strict=False)
-    found: dict[str, Any] = {key: np.array(own, dtype=object) for key, own in columns}
     found |= {"value": value, "std_error": errors, "low": value - reach, "high": value + reach}
     return CoefficientIntervals(
         {**found, "is_reference": is_reference},
         confidence=level,
-        target=target,
+        target="" if meaning is None else meaning.target,
         intercept_at=at,
         reason=" ".join(filter(None, _reasons(linear, meaning, rare))),
     )
@@ -202,23 +199,29 @@ def _about_rare(meaning: Any, rare: list[int]) -> str:
     return f"The noise hides the number of such cells, which count as ignored: {names}."
 
 
-def _effects(
-    linear: Any, names: Any, meaning: Any, reference: Mapping[str, Any]
-) -> tuple[list[tuple[str, str, str, str, bool]], np.ndarray, str, str]:
-    """Return rows of a table with their weights, the target, and the point of the intercept."""
-    target = at = ""
+def describe_effects(
+    names: Any, meaning: Any, reference: Mapping[str, Any], kept: Sequence[int]
+) -> tuple[dict[str, np.ndarray], np.ndarray, str]:
+    """Return columns that name the rows of a table, their weights, and the intercept's point.
+
+    Weights are for the coefficients and the intercept, to which the last row belongs.
+    """
+    at = ""
     if meaning is None:
         if reference:
             raise KeyError("reference names columns of a schema, but the model has no schema.")
         told = [(str(name), str(name), "", "+1", False) for name in names]
         functions, where = np.eye(len(told)), np.zeros(len(told))
     else:
-        rows, where, at = meaning.effects(reference, linear._kept)
+        rows, where, at = meaning.effects(reference, kept)
         told = [(e.name, column, e.level, e.step, e.is_reference) for column, e in rows]
-        functions, target = np.array([effect.weights for _, effect in rows]), meaning.target
-    constant = np.zeros((len(told), 1))
-    whole = np.vstack([np.hstack([functions, constant]), np.append(where, 1.0)])
-    return [*told, ("(intercept)", "(intercept)", "", "", False)], whole, target, at
+        functions = np.array([effect.weights for _, effect in rows])
+    whole = np.vstack([np.column_stack([functions, np.zeros(len(told))]), np.append(where, 1.0)])
+    told.append(("(intercept)", "(intercept)", "", "", False))
+    keys = ("name", "column", "level", "step", "is_reference")
+    columns = zip(keys, zip(*told, strict=True), strict=True)
+    found = {key: np.array(own, dtype=object) for key, own in columns}
+    return found | {"is_reference": found["is_reference"].astype(bool)}, whole, at
 
 
 def _meaning_of(model: Any) -> Any:
@@ -302,7 +305,7 @@ class CoefficientDisplay:
         ax: Any = None,
         *,
         names: Sequence[str] | None = None,
-        ratio: bool = False,
+        ratio: bool | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the plot.
@@ -314,8 +317,9 @@ class CoefficientDisplay:
         names : sequence of str or None, default=None
             Values of "name" of the rows to draw. None draws all rows that are not left out, except
             the intercept.
-        ratio : bool, default=False
-            Whether to draw exponentials on a logarithmic axis, such as odds ratios.
+        ratio : bool or None, default=None
+            Whether to draw exponentials on a logarithmic axis, such as odds ratios. None draws them
+            for tables of ratios.
         **kwargs : dict
             Passed to matplotlib's ``errorbar``.
 
@@ -331,6 +335,7 @@ class CoefficientDisplay:
         """
         plt = pyplot(f"{type(self).__name__}.plot")
         found = self.intervals
+        ratio = bool(found.ratio) if ratio is None else ratio
         every = [name for name in found["name"][~found.is_left_out] if name != "(intercept)"]
         (chosen,) = np.nonzero(np.isin(found["name"], every if names is None else list(names)))
         own = ax is None
@@ -338,7 +343,8 @@ class CoefficientDisplay:
             size = 5.5, 1.2 + 0.28 * max(chosen.size, 2)
             ax = plt.figure(figsize=size, layout="constrained").add_subplot()
         self.ax_, self.figure_ = ax, ax.figure
-        self.labels_ = [found.labels[place] for place in chosen]
+        notes = [note and f" ({note})" for note in found.get("note", [""] * len(found["name"]))]
+        self.labels_ = [found.labels[place] + notes[place] for place in chosen]
         change = np.exp if ratio else np.asarray
         value, low, high = (
             change(np.asarray(found[key], dtype=np.float64)[chosen])
@@ -348,17 +354,22 @@ class CoefficientDisplay:
         # Rows without an interval have neither marker nor line.
         shown = np.isfinite(low) & ~found.is_reference[chosen]
         style = {"fmt": "o", "capsize": 3.0, **kwargs}
-        reach = np.vstack([value - low, high - value])[:, shown]
+        reach = np.maximum(np.vstack([value - low, high - value])[:, shown], 0.0)
         ax.errorbar(value[shown], up[shown], xerr=reach, **style)
         at = up[found.is_reference[chosen]]
         ax.plot(np.full(at.size, change(0.0)), at, "D", color="grey", mfc="none")
         ax.axvline(change(0.0), color="grey", linestyle=":", lw=0.8, zorder=0)
         ax.set_yticks(up, self.labels_)
         ax.set_ylim(max(chosen.size, 1) - 0.5, -0.5)
-        what = f"change of {found.target}" if found.target else "change of the prediction"
-        ax.set(xlabel=f"ratio of {found.target or 'odds'}" if ratio else what)
+        kind = f"log {found.ratio} of " if found.ratio else ""
+        what = f"change of {kind}{found.target or 'the prediction'}"
+        ratios = f"{found.ratio} ratio of" if found.ratio else "ratio of"
+        ax.set(xlabel=f"{ratios} {found.target or 'odds'}" if ratio else what)
         if ratio:
             ax.set_xscale("log")
+            ticks = _ticks_of_ratios(*ax.get_xlim())
+            ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.set_xticks([], minor=True)
         if found.reason:
             # Over the full width of a new figure, including labels of rows.
             text = textwrap.fill(found.reason, 80 if own else 50)
@@ -367,3 +378,15 @@ class CoefficientDisplay:
             else:
                 ax.set_title(text, fontsize="small", loc="left")
         return self
+
+
+def _ticks_of_ratios(low: float, high: float) -> list[float]:
+    """Return about three to eight round numbers between the ends of a logarithmic axis."""
+    fine = [*np.arange(10, 20) / 10, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9, 9.5]
+    found: list[float] = []
+    for digits in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], fine, np.arange(100, 1000) / 100):
+        every = [float(f"{digit:g}e{power}") for power in range(-9, 10) for digit in digits]
+        inside = [tick for tick in every if low <= tick <= high]
+        if len(found) < min(3, len(inside)):
+            found = inside[:: -(-len(inside) // 8)]
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,29 @@ _WIDTH = 100
 LEFT_OUT = "left out"
 
 
-def _shown(*numbers: float) -> list[str]:
-    """Return an estimate and its interval to two digits of the interval's width."""
-    width = abs(numbers[2] - numbers[1])
-    if not np.isfinite(width) or width == 0.0:
+# Characters that LaTeX reads as commands.
+_LATEX = str.maketrans({letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}",
+})  # fmt: skip
+
+
+def _shown(*numbers: float, ratio: bool = False) -> list[str]:
+    """Return an estimate and its interval to two digits of the width, relative for ratios."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        ends = np.log(numbers[1:]) if ratio else np.asarray(numbers[1:], dtype=np.float64)
+        width = abs(float(ends[1] - ends[0])) * (numbers[1] if ratio else 1.0)
+    if not np.isfinite(width) or width == 0.0 or (ratio and numbers[2] > 100.0 * numbers[1]):
         return [f"{number:.3g}" if np.isfinite(number) else "-" for number in numbers]
     digits = 1 - int(np.floor(np.log10(width)))
     return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
+
+
+def _extra(value: Any) -> str:
+    """Return a p-value to three decimals, or a text."""
+    if isinstance(value, str):
+        return value
+    return "" if np.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 class CoefficientIntervals(dict[str, np.ndarray]):
@@ -45,6 +61,11 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         Values of the features at the intercept.
     reason : str, default=""
         Reason for missing intervals, with a remedy.
+    ratio : str, default=""
+        Prefix of columns of exponentials, such as "odds": "odds_ratio", "odds_low" and "odds_high"
+        are then added, and shown in place of the coefficients. `target` is without "log odds of".
+    extra : sequence of str, default=()
+        Further columns that are shown, of p-values or text.
 
     Examples
     --------
@@ -66,8 +87,19 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         target: str = "",
         intercept_at: str = "",
         reason: str = "",
+        ratio: str = "",
+        extra: Sequence[str] = (),
     ) -> None:
         super().__init__({name: np.asarray(values) for name, values in columns.items()})
+        self.ratio, self.extra = ratio, tuple(extra)
+        own = self._shown_columns = (estimate, "low", "high")
+        if ratio:
+            self._shown_columns = (f"{ratio}_ratio", f"{ratio}_low", f"{ratio}_high")
+            with np.errstate(over="ignore"):
+                powers = [np.exp(self[key]) for key in own]
+            after = list(self)[1 + list(self).index("high") :]
+            self.update(zip(self._shown_columns, powers, strict=True))
+            self.update([(name, self.pop(name)) for name in after])  # in their order, last
         self.estimate, self.confidence, self.target = estimate, confidence, target
         self.intercept_at, self.reason = intercept_at, reason
 
@@ -108,20 +140,23 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         return [f"{name} {step}".rstrip() for name, step in zip(self["name"], steps, strict=True)]
 
     def _lines(self) -> list[tuple[str, ...]]:
-        keys = (self.estimate, "low", "high")
-        found: list[tuple[str, ...]] = [("", *keys)]
-        numbers = zip(*(self[key] for key in keys), strict=True)
-        rows = zip(self.labels, self.is_reference, self.is_left_out, numbers, strict=True)
+        keys = (*self._shown_columns, *self.extra)
+        head = (self._shown_columns[0], "low", "high", *self.extra)
+        found: list[tuple[str, ...]] = [("", *(key.replace("_", " ") for key in head))]
+        cells = zip(*(self[key] for key in keys), strict=True)
+        rows = zip(self.labels, self.is_reference, self.is_left_out, cells, strict=True)
         for label, is_reference, is_left_out, own in rows:
+            texts = [*_shown(*own[:3], ratio=bool(self.ratio)), *map(_extra, own[3:])]
             if not is_left_out:
-                found.append((label, *(("", "", "") if is_reference else _shown(*own))))
+                found.append((label, *([""] * len(keys) if is_reference else texts)))
         return found
 
     @property
     def _headline(self) -> str:
         of = f" of {self.target}" if self.target else ""
         at = f"; the intercept is at {self.intercept_at}" if self.intercept_at else ""
-        return f"Coefficients{of}, with {100.0 * self.confidence:.4g}% intervals{at}"
+        what = f"{self.ratio.capitalize()} ratios" if self.ratio else "Coefficients"
+        return f"{what}{of}, with {100.0 * self.confidence:.4g}% intervals{at}"
 
     @property
     def _notes(self) -> list[str]:
@@ -130,18 +165,31 @@ class CoefficientIntervals(dict[str, np.ndarray]):
 
     def __repr__(self) -> str:
         lines = self._lines()
-        widths = [max(len(line[place]) for line in lines) for place in range(4)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
-            "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))])
+            "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))]).rstrip()
             for line in lines
         ]
-        text = [line.rstrip() for line in text]
         notes = [line for note in self._notes for line in textwrap.wrap(note, _WIDTH)]
         return "\n".join([*textwrap.wrap(self._headline, _WIDTH), *text, *notes])
 
     def _repr_html_(self) -> str:
         head, *lines = self._lines()
-        rows = [html_row(head, header=4), *(html_row(line, header=1) for line in lines)]
+        rows = [html_row(head, header=len(head)), *(html_row(line, header=1) for line in lines)]
         about, *notes = (html.escape(safe_text(text)) for text in (self._headline, *self._notes))
         below = "".join(f"<p>{note}</p>" for note in notes)
         return f"<div><table><caption>{about}</caption>{''.join(rows)}</table>{below}</div>"
+
+    def to_latex(self) -> str:
+        """Return the table for LaTeX, with ``booktabs``, the caption above and notes below."""
+        head, *rows = (
+            " & ".join(safe_text(cell).translate(_LATEX) for cell in line) + r" \\"
+            for line in self._lines()
+        )
+        texts = (self._headline, *self._notes)
+        about, *notes = (safe_text(text).translate(_LATEX) for text in texts)
+        columns = "l" + "r" * (3 + len(self.extra))
+        body = [head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        top = [r"\begin{table}", rf"\caption{{{about}}}", rf"\begin{{tabular}}{{{columns}}}"]
+        below = [rf"\par\footnotesize {note}" for note in notes]
+        return "\n".join([*top, r"\toprule", *body, *below, r"\end{table}"])

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from support import WithPublicRows, rows
 
 import skdp
-from skdp import metrics, model_selection, preprocessing, statistics
+from skdp import inference, metrics, model_selection, preprocessing, statistics
 from skdp.budget import BudgetAccountant
 from skdp.exceptions import PrivacyWarning
 from skdp.mechanisms import RandomStream, SparseVector
@@ -82,6 +82,7 @@ WORK = {
     "PrivateCalibrator": fit(metrics.PrivateCalibrator, estimator=CLASSIFIER),
     "PrivateThreshold": fit(metrics.PrivateThreshold, estimator=CLASSIFIER),
     "PrivateEvaluation": evaluate(metrics.PrivateEvaluation, CLASSIFIER, Y),
+    "PrivateInference": evaluate(inference.PrivateInference, CLASSIFIER, Y, data_norm=1.0),
     "PrivateRegressionEvaluation": evaluate(
         metrics.PrivateRegressionEvaluation,
         REGRESSOR,
@@ -170,7 +171,9 @@ def test_a_relation_that_is_not_given_is_that_of_the_block(name):
     assert [entry["adjacency"] for entry in budget.entries()] == ["add-remove"]
 
 
-@pytest.mark.parametrize("name", ["DPSGDClassifier", "private_mean", "PrivateEvaluation"])
+@pytest.mark.parametrize(
+    "name", ["DPSGDClassifier", "private_mean", "PrivateEvaluation", "PrivateInference"]
+)
 def test_a_relation_that_is_given_stays(name):
     ours = BudgetAccountant(100.0, 1e-3, adjacency="replace-one")
     with ours:  # converted

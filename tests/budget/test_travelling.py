@@ -26,6 +26,7 @@ from support import rows
 
 from skdp import DPSGDClassifier, OperaLogisticRegression, PATEClassifier, PrivateRidge
 from skdp.budget import BudgetAccountant, BudgetRequiredError
+from skdp.inference import PrivateInference
 from skdp.metrics import PrivateCalibrator, PrivateEvaluation
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
@@ -73,6 +74,8 @@ RELEASED = {
     "calibrator": lambda budget: PrivateCalibrator(opera().fit(X, Y), 1.0).fit(X, Y),
     "evaluation": lambda budget: PrivateEvaluation(1.0, 1e-6),
     "result": lambda budget: PrivateEvaluation(1.0, 1e-6).evaluate(opera().fit(X, Y), X, Y),
+    "inference": lambda budget: PrivateInference(1.0, 1e-6),
+    "odds ratios": lambda budget: PrivateInference(1.0, 1e-6).evaluate(opera().fit(X, Y), X, Y),
     "statistic": lambda budget: private_count(X[:, 0], epsilon=0.1),
     "teachers": lambda budget: PATEClassifier(
         LogisticRegression(), n_teachers=5, epsilon=4.0, classes=[0, 1]

@@ -17,6 +17,7 @@ PUBLIC = (
     *("", ".accounting", ".accounting.distributions", ".mechanisms"),
     *(".budget", ".model_selection", ".preprocessing", ".reporting", ".testing"),
     *(".data", ".datasets", ".exceptions", ".audit", ".statistics", ".metrics", ".inspection"),
+    ".inference",
 )
 
 

@@ -3,6 +3,7 @@
 import skdp
 from skdp import OperaLogisticRegression
 from skdp.budget import BudgetAccountant
+from skdp.inference import PrivateInference
 from skdp.metrics import PrivateCalibrator, PrivateEvaluation, PrivateThreshold
 from skdp.model_selection import PrivateGridSearchCV
 from skdp.preprocessing import (
@@ -19,6 +20,8 @@ OperaLogisticRegression(epsilon="1")  # type: ignore[arg-type]
 OperaLogisticRegression(norm=1.0)  # type: ignore[call-arg]
 PrivateEvaluation(epsilon="1")  # type: ignore[arg-type]
 PrivateEvaluation(thresholds=(0.5,), target_bounds=(0, 1))  # type: ignore[call-arg]
+PrivateInference(covariance="robust")  # type: ignore[arg-type]
+PrivateInference(n_bins=12)  # type: ignore[call-arg]
 PrivateCalibrator(OperaLogisticRegression(), subgroups=["a"])  # type: ignore[call-arg]
 PrivateThreshold(OperaLogisticRegression(), metric="accuracy")  # type: ignore[arg-type]
 PrivateThreshold()  # type: ignore[call-arg]

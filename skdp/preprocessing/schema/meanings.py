@@ -146,6 +146,16 @@ class Meaning:
         known = [row for row in rows if row is not None and len(row)]
         return float(np.sqrt(sum(np.max(np.sum(row**2, axis=1)) for row in known)))
 
+    @property
+    def half_ranges(self) -> Array:
+        """Half the largest range over all cells of a feature of its column; NaN if unknown."""
+        found = np.full(self.n_features, np.nan)
+        for part, where in zip(self.parts, self._slices, strict=True):
+            rows = self._rows(part, where) if where.stop - where.start <= _WIDEST else None
+            if rows is not None and len(rows):
+                found[where] = np.ptp(rows, axis=0).max() / 2.0
+        return found
+
     def with_lines(self, names: Any) -> Meaning:
         """Return the meaning with lines in place of the curves of some numeric columns."""
         names = tuple(names) if np.ndim(names) == 1 else (names,)
@@ -198,6 +208,20 @@ class Meaning:
             where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
             words += [f"{_title(part)} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
+
+    def change(self, name: str, cells: Sequence[Any]) -> Array:
+        """Return the change of all features from one cell of a column to another."""
+        titles = {_title(part): part for part in self.parts if len(part) == 1}
+        if name not in titles:
+            raise KeyError(f"{name!r} names no column of the model: {list(titles)}.")
+        products = (part for part in self.parts if len(part) > 1)
+        if crossed := [_title(part) for part in products if name in [own.name for own in part]]:
+            raise ValueError(f"a change of {name!r} depends on other columns: {crossed}.")
+        where = self._slices[self.parts.index(titles[name])]
+        first, second = titles[name][0].encode(_array(titles[name][0], cells))
+        found = np.zeros(self.n_features)
+        found[where] = (second - first) * _of(self.scale, where)
+        return found
 
     def through(self, centre: Array, scale: Array, limit: float) -> Meaning | None:
         """Return the meaning of features behind a scaler; None if it may clip some of them."""

@@ -1,0 +1,65 @@
+"""Results of several comparisons of classes, from one look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.accounting.records import JsonRecord
+from skdp.inference._result import InferenceResult
+
+
+class ClassResults(dict[Any, InferenceResult], JsonRecord):
+    """Results of a look at a model of several classes, by class.
+
+    Each class is compared with the declared reference, or with all others. One release and one
+    charge cover all of them.
+
+    Parameters
+    ----------
+    results : iterable of InferenceResult
+        Result of each comparison.
+
+    Attributes
+    ----------
+    privacy_spent_ : PrivacySpent
+        Guarantee, mechanism and assumptions of the look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import GrpuaLogisticRegression
+    >>> from skdp.inference import PrivateInference
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(9_000, 2))
+    >>> y = np.digitize(X[:, 0] + rng.normal(size=9_000), [-0.5, 0.5])
+    >>> model = GrpuaLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
+    >>> results = PrivateInference(epsilon=1.0, reference=0).evaluate(model, X, y)
+    >>> list(results), bool(results[2].table()["low"][0] > 0.0)
+    ([1, 2], True)
+    """
+
+    def __init__(self, results: Iterable[InferenceResult]) -> None:
+        found = list(results)
+        super().__init__({one.part.classes.tolist()[one.part.code]: one for one in found})
+        self.privacy_spent_: PrivacySpent = found[0].privacy_spent_
+
+    def to_frame(self) -> Any:
+        """Return the tables as one pandas frame, with the class first; it needs pandas."""
+        frames = [one.to_frame() for one in self.values()]
+        for label, frame in zip(self, frames, strict=True):
+            frame.insert(0, "class", label)
+        from pandas import concat
+
+        return concat(frames, ignore_index=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all tables as plain, JSON-ready values."""
+        return {str(label): one.to_dict() for label, one in self.items()}
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.values()))
+
+    def _repr_html_(self) -> str:
+        return "".join(one._repr_html_() for one in self.values())

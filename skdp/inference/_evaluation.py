@@ -1,0 +1,380 @@
+"""`PrivateInference`: intervals of the coefficients of a public linear model, from private rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
+from skdp.base.parameters import check_choice, check_integer, check_real, parameter
+from skdp.fitting import FitProgress
+from skdp.inference._classes import ClassResults
+from skdp.inference._design import widths_of
+from skdp.inference._fit_score import reading_of_fit, released_score
+from skdp.inference._models import LinearPart, read_linear
+from skdp.inference._regression import (
+    ErrorPlan,
+    RegressionPart,
+    RegressionResult,
+    is_regressor,
+    read_regression,
+)
+from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
+from skdp.inference._result import InferenceResult
+from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
+from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model, is_of_fit
+from skdp.solvers import Rows
+from skdp.tables.records import Records, fit_context
+from skdp.tables.row_scores import Way
+from skdp.tables.units import about_units
+
+
+class _Looked(Judged):
+    """Records that are checked once and read once more."""
+
+    def check_rows(self) -> None:
+        """Refuse rows and columns that have changed."""
+        Records.check_rows(self)
+
+
+class PrivateInference(EvaluatesModel):
+    """Odds ratios of a public linear model with intervals, from private rows and one charge.
+
+    The sum of scores and the information matrix of the rows are released with Gaussian noise, at
+    the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
+    p-values follow without further cost. The model may be fitted privately on the same rows, for
+    its own charge, or come from elsewhere. For a regressor, residuals are clipped, and coefficients
+    are in units of the target.
+
+    See Also
+    --------
+    PublicWeights : Coefficients that were published elsewhere.
+
+    Notes
+    -----
+    Rows are divided by the public bound on rows with their constant column; longer rows are
+    shortened first. The noise is that of the scores alone: the information adds nothing to the
+    sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or the mean of
+    the rows of an id in ``groups=``. For a regressor it is 1.06 or 2.004. Proofs:
+    ``docs/proofs/inference.md``.
+
+    The look uses the coefficients as the model publishes them, with its recalibration. Public class
+    weights move the intercept by the logarithm of their ratio, which is taken back before.
+    Objective perturbation without `max_grad_norm` and recalibration has released its score with
+    its weights. On the table of the fit, this score is used as well, without further cost.
+
+    Intervals are for the coefficients of the population: those that fit best, for shortened rows,
+    if the logistic model does not hold. They do not cover the choice of columns by private scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import ObjectivePerturbationLogisticRegression
+    >>> from skdp.inference import PrivateInference
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
+    >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
+    >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
+    >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
+    >>> bool(result.table()["p_value"][0] < 0.05)
+    True
+    >>> result.privacy_spent_.epsilon
+    1.0
+    """
+
+    covariance: Covariance = parameter(
+        '{"model", "sandwich"}',
+        """Variance of the scores. ``"model"`` uses the information, which suits independent records
+        and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
+        squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
+        are narrower for ids with several rows. Its coverage is measured for add-remove.""",
+        default="model",
+    )
+    prior_sd: float = parameter(
+        "float",
+        """Standard deviation of the normal prior of each coefficient per half the range of its
+        column, and of the intercept. It is in log odds, or in half ranges of the target for a
+        regressor. Declare it before the look. Ranges of columns follow from the schema; without
+        one, columns are taken to share `data_norm` equally.""",
+        default=2.5,
+    )
+    data_norm: float | None = parameter(
+        "float or None",
+        """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
+        down to it. None uses that of the model.""",
+        default=None,
+    )
+    reference: Any = parameter(
+        "label or None",
+        """Class that others are compared with, for models of more than two classes. ``"rest"``
+        compares each class with all others, which suits one-vs-rest models. Not used for two
+        classes.""",
+        default=None,
+    )
+    target_bounds: Any = parameter(
+        "tuple of float or None",
+        """Public bounds (low, high) of the target, for regressors. They scale the prior; nothing is
+        clipped. None uses those of the model.""",
+        default=None,
+    )
+    error_sd: float | None = parameter(
+        "float or None",
+        """Rough standard deviation of the errors of a regressor, public, in units of the target.
+        Residuals count up to 1.5 times this size, and noise grows with it. None uses the
+        ``residual_std_`` or ``scale_`` that the model has released.""",
+        default=None,
+    )
+    unit_weighting: Literal["mean", "sum"] = parameter(
+        '{"mean", "sum"}',
+        """Weight of the rows of one id in ``groups=``. ``"mean"``: together they count as one row.
+        ``"sum"``: each counts as one row, up to `max_unit_rows` per id; all noise grows by that
+        factor, and intervals of ``covariance="model"`` require independent rows.""",
+        default="mean",
+    )
+    max_unit_rows: int | None = parameter(
+        "int or None",
+        """Public number of rows that an id counts at most; required for ``"sum"``, where rows of
+        larger units are down-weighted, and not used otherwise.""",
+        default=None,
+    )
+
+    _assumptions = (
+        "the model is public: its fit was charged for the private rows that it learned from",
+        "the columns of a row behind the steps of the model are a function only of that row",
+        "the label set, the bound on rows, the prior and all parameters are public",
+    )
+    _released = ("noisy sums of scores and of information", "all intervals computed from them")
+    _arithmetic = REAL_NUMBERS
+    _records = _Looked
+    _needs_new_rows = False
+
+    def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Charge the budget, read the rows, and release all intervals.
+
+        Parameters
+        ----------
+        model : fitted classifier or regressor, pipeline or PublicWeights
+            Public linear model: fitted privately, on these rows or others, or known
+            from elsewhere. Steps before it must treat each row by itself.
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            Private rows, in the format of the model. For a pipeline of a schema, also the complete
+            table.
+        y : array of shape (n_samples,) or None, default=None
+            Labels, all from the label set of the model, or numbers. None uses the label column of
+            the table, for a pipeline of a schema.
+        groups : array of shape (n_samples,) or None, default=None
+            Patient id of each row. Each patient is then protected with all rows. None uses the id
+            column of the table if it has one, for a pipeline of a schema.
+
+        Returns
+        -------
+        InferenceResult, RegressionResult or ClassResults
+            Coefficients with intervals, and odds ratios for classifiers; with more than two
+            classes, results by class.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For invalid parameters or input, or a model that is not linear or has more than two
+            classes, before the charge. Also after the charge, if the steps of the model fail on
+            the rows.
+        BudgetExceededError
+            If the charge exceeds the remaining budget; the rows are not used.
+        """
+        return self._release(X, y, {"model": model, "subgroups": None, "groups": groups})
+
+    def privacy_plan(
+        self, n_samples: int, n_features: int | None = None, groups: bool = False
+    ) -> PrivacySpent:
+        """Return the privacy cost of `evaluate`; nothing is charged.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows, or of patients. The cost does not depend on it.
+        n_features : int or None, default=None
+            Not used: the cost does not depend on it either.
+        groups : bool, default=False
+            Whether `evaluate` will have ``groups=``.
+
+        Returns
+        -------
+        PrivacySpent
+            Record of the look, for the methods of budgets.
+
+        Examples
+        --------
+        >>> from skdp.budget import BudgetAccountant
+        >>> from skdp.inference import PrivateInference
+        >>> plan = PrivateInference(epsilon=0.5).privacy_plan(n_samples=5000)
+        >>> budget = BudgetAccountant(epsilon=1.0, delta=1e-5)
+        >>> bool(budget.check(plan)[0] > 0.5)
+        True
+        """
+        self._check_parameters()
+        check_integer("n_samples", n_samples, at_least=1)
+        return self._spent(self._plan_look(groups), groups, ())
+
+    def expected_widths(
+        self,
+        model: Any,
+        n: int,
+        prevalence: float = 0.5,
+        *,
+        auc: float = 0.75,
+        marginals: Any = None,
+    ) -> dict[str, np.ndarray]:
+        """Return the expected widths of intervals, from public numbers and without a charge.
+
+        Parameters
+        ----------
+        model : Pipeline
+            ``schema.pipeline(linear private classifier)``, fitted or not. The epsilon of its last
+            step is that of the fit.
+        n : int
+            Number of rows, or of patients if `evaluate` will have ``groups=``.
+        prevalence : float, default=0.5
+            Assumed share of the second class, in (0, 1).
+        auc : float, default=0.75
+            Assumed area under the ROC curve, in [0.5, 1).
+        marginals : mapping or None, default=None
+            Public distributions of columns, as for `TableSchema.sample_public`.
+
+        Returns
+        -------
+        dict of ndarray
+            Columns of equal length: "name" and "step" of each effect, "width" of its 95 % interval
+            in log odds, "width_ratio" over the width without privacy, and "prior_share".
+
+        Raises
+        ------
+        TypeError
+            If the model is no pipeline of a schema.
+
+        Examples
+        --------
+        >>> from skdp import ObjectivePerturbationLogisticRegression
+        >>> from skdp.inference import PrivateInference
+        >>> from skdp.preprocessing import BooleanColumn, NumericColumn, TableSchema
+        >>> schema = TableSchema([NumericColumn("age", 20, 90), BooleanColumn("smoker")])
+        >>> model = schema.pipeline(ObjectivePerturbationLogisticRegression(epsilon=0.6))
+        >>> widths = PrivateInference(epsilon=0.8).expected_widths(model, n=20_000)
+        >>> bool(1.0 < widths["width_ratio"][0] < 1.2)
+        True
+        """
+        self._check_parameters()
+        n = check_integer("n", n, at_least=1)
+        curvature = (
+            check_real("prevalence", prevalence, above=0.0, below=1.0),
+            check_real("auc", auc, at_least=0.5, below=1.0),
+        )
+        plan = self._plan_look(by_unit=False)
+        return widths_of(model, plan, n, curvature, marginals, float(self.prior_sd))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("covariance", self.covariance, ("model", "sandwich"))
+        check_real("prior_sd", self.prior_sd, at_least=1e-3, at_most=1e3)
+        check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
+        check_real("error_sd", self.error_sd, above=0.0, at_most=1e50, allowed=(None,))
+        check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
+        allowed = () if self.unit_weighting == "sum" else (None,)
+        remedy = "unit_weighting='sum' requires this public bound."
+        check_integer(
+            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
+        )
+
+    def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
+        if not is_regressor(model):
+            part = read_linear(model, self.data_norm, self.reference)
+            return part, part.shown
+        if self.covariance != "model" or self.unit_weighting != "mean":
+            raise ValueError(
+                "For a regressor, covariance must be 'model' and unit_weighting 'mean'."
+            )
+        part = read_regression(model, self.data_norm, self.target_bounds, self.error_sd)
+        return part, part.shown
+
+    def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
+        return about.encode(truth)
+
+    def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
+        if not ask.__self__.steps:  # the columns of the model are those of the table
+            return Way(), claims_of(model)
+        return examine_model(model, ask, X)
+
+    def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
+        records = super()._read(X, y, params)
+        about: LinearPart = records.about
+        refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
+        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
+        rows = records.X if about.steps else about.checked(records.X)
+        alike = self.unit_weighting == "mean" or not records.by_unit
+        if alike and released_score(about.linear) and is_of_fit(params["model"], X):
+            shape = records.n_rows, about.coef.size
+            about = replace(about, of_fit=reading_of_fit(about, shape, records.by_unit))
+        return replace(records, X=rows, about=about, assumptions=(said, *records.assumptions))
+
+    def _plan(self, records: Judged) -> LookPlan:
+        return self._plan_about(records.n_rows, records.about, records.by_unit)
+
+    def _plan_about(self, n_rows: int, about: LinearPart, by_unit: bool = False) -> LookPlan:
+        if isinstance(about, RegressionPart):
+            return ErrorPlan.of(self.epsilon, self.delta, self._relation, about.limit, n_rows)
+        return self._plan_look(by_unit, 1 + len(about.others))
+
+    def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
+        in_sum = by_unit and self.unit_weighting == "sum"
+        heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
+        given = self.epsilon, self.delta, self._relation, self.covariance
+        return LookPlan.build(*given, heaviest, n_parts)
+
+    def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
+        if by_unit:
+            most = f"each counts as one row, together as at most {plan.heaviest:g} rows"
+            equal = "they count equally, together as one row"
+            in_sum = self.unit_weighting == "sum"
+            assumptions = (about_units(most if in_sum else equal), *assumptions)
+        return super()._spent(plan, by_unit, assumptions)
+
+    def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
+        about, units, labels = records.about, records.units, records.targets
+        X = about.encoded(records.X) if about.steps else records.X
+        n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
+        shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
+        bounds = about.data_norm, about.constant
+        ones = np.ones(labels.size, np.int8)
+        rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
+        parts = about, *about.others
+        tables = [part.table(rows, labels, shares) for part in parts]
+        stream = self._stream_of(plan, parts, X, labels, codes)
+        found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
+        if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):  # else checked later
+            X.check_rows()
+        return found
+
+    def _stream_of(self, plan: LookPlan, parts: Any, *used: Any) -> RandomStream:
+        """Return the source of the noise, which a seed ties to rows, weights and plan."""
+        context = b""
+        if is_seeded(self.random_state):
+            X, *columns = (part for part in used if part is not None)
+            weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
+            limit = getattr(plan, "limit", None)
+            public = plan.event, plan.adjacency, plan.heaviest, limit, weights
+            context = fit_context(self, X, *columns, inferred=public)
+        return resolve_random_state(self.random_state, context)
+
+    def _result(
+        self, plan: LookPlan, records: Judged, released: list[Look], spent: PrivacySpent
+    ) -> Any:
+        about: LinearPart = records.about
+        deviation = float(self.prior_sd)
+        kind = RegressionResult if isinstance(about, RegressionPart) else InferenceResult
+        found = [
+            kind(look, part, deviation, part.prior(deviation), spent)
+            for part, look in zip((about, *about.others), released, strict=True)
+        ]
+        return ClassResults(found) if about.others else found[0]

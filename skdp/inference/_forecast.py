@@ -1,0 +1,118 @@
+"""Widths of intervals before a look is paid for, from public numbers.
+
+Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.md`` derives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, ndtri
+
+Array = NDArray[np.float64]
+
+_NODES = 64
+# Directions of less than this share of the largest second moment have no information.
+_LEAST_MOMENT = 1e-10
+
+
+@dataclass(frozen=True)
+class ExpectedWidths:
+    """Widths that a look is expected to have, for each contrast, in log odds."""
+
+    width: Array  # (k,)
+    non_private: Array  # (k,) infinite where rows do not determine the contrast
+    prior_share: Array  # (k,) posterior variance over prior variance
+    smallest_eigenvalue: float  # of the expected information
+    reliable: bool  # whether it exceeds the edge of the spectrum of noise
+
+    @property
+    def ratio(self) -> Array:
+        """Width over the width without privacy, (k,)."""
+        return self.width / self.non_private
+
+
+def mean_curvature(prevalence: float, roc_auc: float = 0.75) -> float:
+    """Return the mean of p (1 - p) over records, from a prevalence and an area under the curve.
+
+    Log odds are taken as normal within each class, with one variance (the binormal model).
+    """
+    if not (0.0 < prevalence < 1.0 and 0.5 <= roc_auc < 1.0):
+        raise ValueError("`prevalence` must be in (0, 1) and `roc_auc` in [0.5, 1).")
+    variance = 2.0 * ndtri(roc_auc) ** 2
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    total = 0.0
+    for share, side in ((prevalence, 0.5), (1.0 - prevalence, -0.5)):
+        chance = expit(logit(prevalence) + side * variance + np.sqrt(variance) * nodes)
+        total += share * float(weights @ (chance * (1.0 - chance))) / np.sqrt(2.0 * np.pi)
+    return total
+
+
+def expected_widths(
+    second_moments: ArrayLike,
+    n_records: float,
+    curvature: float,
+    *,
+    score_noise: float,
+    matrix_noise: float,
+    fit_noise: float,
+    prior_sd: ArrayLike,
+    contrasts: ArrayLike,
+    level: float = 0.95,
+) -> ExpectedWidths:
+    """Return the widths of intervals that one look is expected to give.
+
+    Parameters
+    ----------
+    second_moments : array-like of shape (d, d)
+        Mean of x x^T over records in scaled units, from artificial rows or public marginals.
+    n_records : float
+        Number of records.
+    curvature : float
+        Mean of p (1 - p) over records, such as that of `mean_curvature`.
+    score_noise, matrix_noise : float
+        Noise of the look, as for `look_posterior`.
+    fit_noise : float
+        Noise of the fit, as the standard deviation of a sum of scores per coordinate.
+    prior_sd : float or array-like of shape (d,)
+        Standard deviation of each coefficient under the prior, in scaled units.
+    contrasts : array-like of shape (k, d)
+        Linear functions of the coefficients.
+    level : float, default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    ExpectedWidths
+    """
+    rows = np.asarray(contrasts, dtype=np.float64)
+    moments = np.asarray(second_moments, dtype=np.float64)
+    d = len(moments)
+    information = n_records * curvature * 0.5 * (moments + moments.T)
+    variances = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (d,)) ** 2
+    prior, identity = np.diag(1.0 / variances), np.eye(d)
+
+    def posterior(noise: Array) -> Any:
+        return np.linalg.inv(information @ np.linalg.solve(noise, information) + prior)
+
+    distance = posterior(information + max(fit_noise, 1e-12) ** 2 * identity)
+    noise = information + max(score_noise, 1e-12) ** 2 * identity
+    noise += 0.5 * matrix_noise**2 * (np.trace(distance) * identity + distance)
+    variance = ((rows @ posterior(noise)) * rows).sum(axis=1)
+
+    values, basis = np.linalg.eigh(information)
+    kept = values > _LEAST_MOMENT * values[-1]
+    squares = (rows @ basis) ** 2
+    own = (squares[:, kept] / values[kept]).sum(axis=1)
+    lost = squares[:, ~kept].sum(axis=1) > _LEAST_MOMENT * squares.sum(axis=1)
+    both = 2.0 * ndtri(0.5 + 0.5 * level)
+    return ExpectedWidths(
+        both * np.sqrt(variance),
+        np.where(lost, np.inf, both * np.sqrt(own)),
+        variance / (rows**2 @ variances),
+        float(values[0]),
+        bool(values[0] >= matrix_noise * np.sqrt(2.0 * d)),
+    )

@@ -1,0 +1,401 @@
+"""The linear part of a fitted model, and its weights on rows of norm 1."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
+from sklearn.frozen import FrozenEstimator
+
+from skdp.base.parameters import cached_property, check_real
+from skdp.base.scikit_learn import (
+    BaseEstimator,
+    fitted_model,
+    last_and_meaning,
+    responds,
+)
+from skdp.estimators.labels import encode_labels
+from skdp.inference._fit_score import constant_of_fit, released_score
+from skdp.inference._release import (
+    LARGEST_CONSTANT,
+    LARGEST_WEIGHT,
+    constant_value,
+    norm_of_rows,
+)
+from skdp.inference._stages import Reading
+from skdp.running import around_runs
+from skdp.solvers import Rows
+from skdp.tables.inputs import canonical_rows, validate_rows
+
+Array = NDArray[np.float64]
+AnyReading = TypeVar("AnyReading", bound=Reading)
+
+# Public rows on which scores are compared with those of the coefficients, and how closely.
+_TRIED, _CLOSE = 3, 1e-6
+_WITHHELD = (
+    "the steps before the linear model failed on the rows, or did not return finite numbers in the "
+    "columns of the model. Their message is withheld, because it may quote private values, and the "
+    "charge stays: try the pipeline on made-up rows first."
+)
+
+
+class PublicWeights:
+    """Coefficients of a linear model that were published elsewhere.
+
+    Parameters
+    ----------
+    coef : array-like of shape (n_features,)
+        Log odds of ``classes[1]``, or the target of a regression, per unit of each column.
+    intercept : float, default=0.0
+        Log odds, or the target, of a row of zeros.
+    classes : sequence of two labels or None, default=(0, 1)
+        Labels, sorted; None for a regression.
+    feature_names : sequence of str or None, default=None
+        Names of the columns.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the coefficients are not finite numbers, or there are not two classes.
+
+    Examples
+    --------
+    >>> from skdp.inference import PublicWeights
+    >>> PublicWeights([0.5, -1.0], intercept=-2.0).coef_
+    array([[ 0.5, -1. ]])
+    """
+
+    fit_intercept = True
+
+    def __init__(
+        self,
+        coef: ArrayLike,
+        intercept: float = 0.0,
+        *,
+        classes: Any = (0, 1),
+        feature_names: Any = None,
+    ) -> None:
+        self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+        self.intercept_ = np.array([check_real("intercept", intercept)])
+        if self.coef_.shape[0] != 1 or self.coef_.size == 0 or not np.isfinite(self.coef_).all():
+            raise ValueError("coef must be a flat list of finite numbers, at least one.")
+        if classes is not None:
+            self.classes_ = np.asarray(classes)
+            if self.classes_.shape != (2,):
+                raise ValueError(f"classes must be two labels, got {classes!r}.")
+        self.n_features_in_ = self.coef_.shape[1]
+        if feature_names is not None:
+            self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPart:
+    """Log odds of a class, linear in columns, behind steps that treat each row by itself."""
+
+    model: Any  # as it was given
+    steps: tuple[Any, ...]
+    linear: Any
+    meaning: Any  # of the columns behind a schema, if known
+    classes: NDArray[Any]
+    coef: Array  # of shape (d,)
+    intercept: float  # without the effect of class weights
+    data_norm: float
+    names: NDArray[Any]
+    constant: float  # value of the constant column over `data_norm`; 0 without an intercept
+    code: int = 1  # place of the class among the labels
+    against: int | None = 0  # place of the class that it is compared with; None for all others
+    others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
+    of_fit: Reading | None = None  # the score that the fit has released
+
+    @property
+    def kept(self) -> Any:
+        """Places of the columns that the model uses."""
+        return getattr(self.linear, "_kept", range(self.coef.size))
+
+    @property
+    def shift(self) -> Array:
+        """Known weights that estimates are moved by, in the basis."""
+        return np.zeros(self.basis.shape[1])
+
+    def encode(self, truth: Any) -> NDArray[Any]:
+        """Return labels as places among the classes."""
+        return encode_labels(truth, self.classes)[1]
+
+    def table(self, rows: Rows, labels: NDArray[Any], shares: Array) -> Rows:
+        """Return rows with signs as targets, without those of other classes."""
+        signs = np.where(labels == self.code, np.int8(1), np.int8(-1))
+        taken = (labels == self.code) | (labels == self.against) | (self.against is None)
+        return rows.with_targets(signs, "signs", shares * taken)
+
+    @property
+    def norm(self) -> float:
+        """Bound on rows with their constant column."""
+        return self.data_norm * norm_of_rows(self.constant)
+
+    @property
+    def target(self) -> str:
+        """Label whose log odds are estimated, such as "died = 1", and its comparison if several."""
+        label = getattr(getattr(fitted_model(self.model), "schema", None), "label", None)
+        labels = self.classes.tolist()
+        other = "the rest" if self.against is None else labels[self.against]
+        against = f" against {other}" if len(labels) > 2 else ""
+        return f"{getattr(label, 'name', 'class')} = {labels[self.code]}{against}"
+
+    @property
+    def theta(self) -> Array:
+        """Weights on rows of norm 1."""
+        weights = self.coef * self.norm
+        if self.constant == 0.0:
+            return weights
+        return np.append(weights, self.intercept * norm_of_rows(self.constant) / self.constant)
+
+    @property
+    def _factors(self) -> Array:
+        """Coefficients, then the intercept, over weights on rows of norm 1."""
+        factors = np.full(self.coef.size, 1.0 / self.norm)
+        if self.constant == 0.0:
+            return factors
+        return np.append(factors, self.constant / norm_of_rows(self.constant))
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal directions in which rows may vary, and the constant column, (d, k).
+
+        Levels of a category add up to a constant, which rows do not tell from the intercept. The
+        noise of the information in such a direction would add to that of all scores.
+        """
+        has_intercept = self.constant > 0.0
+        if self.meaning is None:
+            own = np.eye(self.coef.size)[:, list(self.kept)]
+        else:
+            own = self.meaning.basis(self.kept, has_intercept).toarray()
+        return block_diag(own, np.eye(int(has_intercept)))
+
+    @property
+    def contrasts(self) -> Array:
+        """Coefficients, then the intercept, as linear functions of weights in the basis, (d, k)."""
+        return self._factors[:, np.newaxis] * self.basis
+
+    def reduced(self, look: AnyReading) -> AnyReading:
+        """Return a look in the basis, whose noise has the same law.
+
+        Weights along other directions are constant in all rows, and move to the intercept.
+        """
+        basis = self.basis
+        theta = basis.T @ look.theta
+
+        def between(matrix: Array | None) -> Array | None:
+            return None if matrix is None else basis.T @ matrix @ basis
+
+        if self.meaning is not None and self.constant > 0.0:
+            lost = (look.theta - basis @ theta) * self._factors
+            _, row, _ = self.meaning.effects({}, range(self.coef.size))
+            theta[-1] += lost[:-1] @ row / self._factors[-1]
+        return replace(
+            look,
+            theta=theta,
+            score=basis.T @ look.score,
+            information=between(look.information),
+            squares=between(look.squares),
+        )
+
+    def prior(self, deviation: float) -> Array:
+        """Return deviations of weights in the basis, from log odds per half range of a column."""
+        equal = self.data_norm / math.sqrt(self.coef.size)  # of columns that share the bound
+        half = np.full(self.coef.size, np.nan if self.meaning is None else self.meaning.half_ranges)
+        half = np.clip(np.where(half > 0.0, half, equal), 1e-6 * self.data_norm, None)
+        whole = half if self.constant == 0.0 else np.append(half, 1.0)
+        found: Array = np.sqrt((self.basis**2).T @ (deviation / whole / self._factors) ** 2)
+        return found
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of the linear model."""
+        for step in self.steps:
+            X = step.transform(X)
+        return X
+
+    def shown(self, X: Any) -> Any:
+        """Return the columns of made-up rows, dense."""
+        found = self.transform(X)
+        return found.toarray() if hasattr(found, "toarray") else found
+
+    def checked(self, X: Any) -> Any:
+        """Return valid rows of the linear model; they are neither copied nor converted."""
+        known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
+        return canonical_rows(validate_rows(_Shape(self), X, reset=False, **known))
+
+    def encoded(self, X: Any) -> Any:
+        """Return the rows behind the steps; errors quote nothing of them."""
+        try:
+            with around_runs():
+                return self.checked(self.transform(X))
+        except (Exception, SystemExit):
+            pass
+        raise ValueError(_WITHHELD)
+
+
+class _Shape(BaseEstimator):
+    """Stand-in for a model in scikit-learn's checks of rows."""
+
+    def __init__(self, part: LinearPart) -> None:
+        self.n_features_in_ = part.coef.size
+        if not part.steps and responds(part.linear, "feature_names_in_"):
+            self.feature_names_in_ = part.linear.feature_names_in_
+
+
+def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> LinearPart:
+    """Return the linear part of a fitted classifier, or refuse the model."""
+    _, linear = linear_end(model)
+    name = type(linear).__name__
+    if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
+        raise TypeError(
+            f"{name} has no coef_, intercept_ and classes_: odds ratios are those of a fitted "
+            "linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
+        )
+    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
+    refuse_nonlinear(linear, coef, intercept)
+    columns = read_columns(model, data_norm, coef.shape[1])
+    parts = [
+        LinearPart(
+            coef=weights[0],
+            intercept=weights[1],
+            classes=np.asarray(linear.classes_),
+            code=codes[0],
+            against=codes[1],
+            **columns,
+        )
+        for weights, codes in _comparisons(linear, coef, intercept, reference)
+    ]
+    for part in parts:
+        refuse_huge(part)
+    return replace(parts[0], others=tuple(parts[1:]))
+
+
+def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[str, Any]:
+    """Return public facts about the columns of a linear model."""
+    steps, linear = linear_end(model)
+    if data_norm is None and not responds(linear, "_row_bound"):
+        name = type(linear).__name__
+        raise ValueError(
+            f"declare data_norm, a public bound on the norm of a row: {name} has none."
+        )
+    constant = constant_value(n_features, bool(getattr(linear, "fit_intercept", True)))
+    if data_norm is None and released_score(linear):  # which has this value of the column
+        constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
+    meaning = last_and_meaning(model)[1]
+    return {
+        "model": model,
+        "steps": tuple(steps),
+        "linear": linear,
+        "meaning": None if meaning is None or meaning.n_features != n_features else meaning,
+        "data_norm": float(linear._row_bound if data_norm is None else data_norm),
+        "names": _names(steps, linear, n_features),
+        "constant": constant,
+    }
+
+
+def refuse_huge(part: LinearPart) -> None:
+    """Refuse weights whose margins may overflow."""
+    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
+        name = type(part.linear).__name__
+        raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
+
+
+def _comparisons(
+    linear: Any, coef: Array, intercept: Array, reference: Any
+) -> Iterator[tuple[tuple[Array, float], tuple[int, int | None]]]:
+    """Yield weights of comparisons of classes, without the effect of class weights, and classes."""
+    name, labels = type(linear).__name__, np.asarray(linear.classes_).tolist()
+    logs = _log_weights(linear, labels)
+    if any(logs) and not getattr(linear, "fit_intercept", True):
+        raise ValueError(f"{name} has class weights but no intercept, which they would move.")
+    if len(labels) == 2 and len(coef) == 1:
+        yield (coef[0], float(intercept[0] - logs[1] + logs[0])), (1, 0)
+        return
+    if reference not in (*labels, "rest") or len(coef) != len(labels):
+        raise ValueError(
+            f"{name} has the classes {labels!r}: declare as reference= the one that others are "
+            f"compared with, or 'rest' to compare each with all others, got {reference!r}."
+        )
+    base = labels.index(reference) if reference in labels else None
+    if base is None and any(logs):
+        raise ValueError("reference='rest' is not supported for a model with class weights.")
+    for code in range(len(labels)):
+        if base is None:
+            yield (coef[code], float(intercept[code])), (code, None)
+        elif code != base:
+            shifted = intercept[code] - intercept[base] - logs[code] + logs[base]
+            yield (coef[code] - coef[base], float(shifted)), (code, base)
+
+
+def linear_end(model: Any) -> tuple[list[Any], Any]:
+    """Return the steps of nested pipelines and searches, and their last step."""
+    steps: list[Any] = []
+    while True:
+        model = fitted_model(model.estimator if type(model) is FrozenEstimator else model)
+        if responds(model, "steps"):
+            steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
+            model = model.steps[-1][1]
+        elif type(model) is not FrozenEstimator:
+            return steps, model
+
+
+def refuse_nonlinear(
+    linear: Any,
+    coef: Array,
+    intercept: Array,
+    names: tuple[str, ...] = ("_score_rows", "decision_function"),
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> None:
+    """Refuse a model with other scores than those of its coefficients, by public rows.
+
+    The first method with a name in the list gives the scores, which count within bounds.
+    """
+    score = next((getattr(linear, name) for name in names if responds(linear, name)), None)
+    if score is None:
+        return
+    rows = np.cos(np.arange(_TRIED * coef.shape[1])).reshape(_TRIED, -1)
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        wanted = np.clip(rows @ coef.T + intercept, low, high)
+        found = np.clip(np.asarray(score(rows)).reshape(len(rows), -1), low, high)
+    if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=_CLOSE, atol=_CLOSE):
+        raise TypeError(
+            f"the scores of {type(linear).__name__} are not coef_ times columns plus intercept_."
+        )
+
+
+def _log_weights(linear: Any, labels: list[Any]) -> list[float]:
+    """Return logarithms of public class weights, which move the intercepts of a fit."""
+    given = getattr(linear, "class_weight", None)
+    if given is None:
+        return [0.0] * len(labels)
+    weights = linear._label_weights() if responds(linear, "_label_weights") else given
+    if not isinstance(weights, dict):
+        raise ValueError(
+            f"the class weights of {type(linear).__name__} were counted in the fit and are not "
+            "stored, so that their effect on the intercept is unknown. Fit with public weights or "
+            "prevalence={label: share}, or pass PublicWeights with a corrected intercept."
+        )
+    return [math.log(float(weights.get(label, 1.0))) for label in labels]
+
+
+def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
+    """Return the names of columns, or numbered ones."""
+    names = getattr(linear, "feature_names_in_", None)
+    for step in steps:
+        with suppress(Exception):
+            own = getattr(step, "feature_names_in_", None)
+            names = step.get_feature_names_out(own if names is None else names)
+    found = None if names is None else np.asarray(names, dtype=object)
+    if found is None or found.shape != (n_features,):
+        return np.array([f"x{place}" for place in range(n_features)], dtype=object)
+    return found
