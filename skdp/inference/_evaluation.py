@@ -10,16 +10,16 @@ import numpy as np
 
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
-from skdp.base.scikit_learn import last_step
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
 from skdp.inference._design import widths_of
+from skdp.inference._fit_score import reading_of_fit, released_score
 from skdp.inference._models import LinearPart, read_linear
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model
+from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model, is_of_fit
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
 from skdp.tables.row_scores import Way
@@ -55,6 +55,8 @@ class PrivateInference(EvaluatesModel):
 
     The look uses the coefficients as the model publishes them, with its recalibration. Public class
     weights move the intercept by the logarithm of their ratio, which is taken back before.
+    Objective perturbation without `max_grad_norm` and recalibration has released its score with
+    its weights. On the table of the fit, this score is used as well, without further cost.
 
     Intervals are for the coefficients of the population: those that fit best, for shortened rows,
     if the logistic model does not hold. They do not cover the choice of columns by private scores.
@@ -271,7 +273,7 @@ class PrivateInference(EvaluatesModel):
         return encode_labels(truth, about.classes)[1]
 
     def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
-        if last_step(model) is model:  # its columns are those of the table
+        if not ask.__self__.steps:  # the columns of the model are those of the table
             return Way(), claims_of(model)
         return examine_model(model, ask, X)
 
@@ -281,7 +283,11 @@ class PrivateInference(EvaluatesModel):
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
         said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        return replace(records, X=rows, assumptions=(said, *records.assumptions))
+        alike = self.unit_weighting == "mean" or not records.by_unit
+        if alike and released_score(about.linear) and is_of_fit(params["model"], X):
+            shape = records.n_rows, about.coef.size
+            about = replace(about, of_fit=reading_of_fit(about, shape, records.by_unit))
+        return replace(records, X=rows, about=about, assumptions=(said, *records.assumptions))
 
     def _plan(self, records: Judged) -> LookPlan:
         return self._plan_look(records.by_unit, 1 + len(records.about.others))
@@ -318,7 +324,7 @@ class PrivateInference(EvaluatesModel):
             tables.append(rows.with_targets(signs, "signs", shares * taken))
         stream = self._stream_of(plan, parts, X, labels, codes)
         found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
-        if hasattr(X, "check_rows"):
+        if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):  # else checked later
             X.check_rows()
         return found
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +20,14 @@ from skdp.base.scikit_learn import (
     last_and_meaning,
     responds,
 )
-from skdp.inference._release import LARGEST_WEIGHT, Look, constant_value, norm_of_rows
+from skdp.inference._fit_score import constant_of_fit, released_score
+from skdp.inference._release import LARGEST_CONSTANT, LARGEST_WEIGHT, constant_value, norm_of_rows
+from skdp.inference._stages import Reading
 from skdp.running import around_runs
 from skdp.tables.inputs import canonical_rows, validate_rows
 
 Array = NDArray[np.float64]
+AnyReading = TypeVar("AnyReading", bound=Reading)
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
@@ -100,6 +103,7 @@ class LinearPart:
     code: int = 1  # place of the class among the labels
     against: int | None = 0  # place of the class that it is compared with; None for all others
     others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
+    of_fit: Reading | None = None  # the score that the fit has released
 
     @property
     def norm(self) -> float:
@@ -149,13 +153,17 @@ class LinearPart:
         """Coefficients, then the intercept, as linear functions of weights in the basis, (d, k)."""
         return self._factors[:, np.newaxis] * self.basis
 
-    def reduced(self, look: Look) -> Look:
+    def reduced(self, look: AnyReading) -> AnyReading:
         """Return a look in the basis, whose noise has the same law.
 
         Weights along other directions are constant in all rows, and move to the intercept.
         """
         basis = self.basis
         theta = basis.T @ look.theta
+
+        def between(matrix: Array | None) -> Array | None:
+            return None if matrix is None else basis.T @ matrix @ basis
+
         if self.meaning is not None and self.constant > 0.0:
             lost = (look.theta - basis @ theta) * self._factors
             _, row, _ = self.meaning.effects({}, range(self.coef.size))
@@ -164,8 +172,8 @@ class LinearPart:
             look,
             theta=theta,
             score=basis.T @ look.score,
-            information=basis.T @ look.information @ basis,
-            squares=None if look.squares is None else basis.T @ look.squares @ basis,
+            information=between(look.information),
+            squares=between(look.squares),
         )
 
     def prior(self, deviation: float) -> Array:
@@ -230,6 +238,8 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
         )
     bound = float(linear._row_bound if data_norm is None else data_norm)
     constant = constant_value(coef.shape[1], bool(getattr(linear, "fit_intercept", True)))
+    if data_norm is None and released_score(linear):  # which has this value of the column
+        constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
     meaning = last_and_meaning(model)[1]
     if meaning is not None and meaning.n_features != coef.shape[1]:
         meaning = None

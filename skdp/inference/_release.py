@@ -52,6 +52,7 @@ BOUNDS: dict[tuple[Adjacency, Covariance], Bounds] = {
 MOST_COLUMNS = 1000
 # Largest norm of weights on scaled rows: no margin overflows.
 LARGEST_WEIGHT = 1e100
+LARGEST_CONSTANT = 0.5
 # Memory for the sums of each unit.
 _MOST_BYTES = 1 << 30
 _LABEL = "scores and information"
@@ -62,7 +63,7 @@ def constant_value(n_features: int, intercept: bool) -> float:
 
     It counts as much as one of equally long columns, but costs at most 1/8 of the norm.
     """
-    return min(0.5, 1.0 / math.sqrt(n_features)) if intercept else 0.0
+    return min(LARGEST_CONSTANT, 1.0 / math.sqrt(n_features)) if intercept else 0.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class LookPlan(OnAllRows):
         Each stage is at weights that the earlier ones have corrected.
         """
         thetas = [part.theta for part in parts]
-        found: list[list[Look]] = [[] for _ in parts]
+        found: list[list[Reading]] = [[part.of_fit] if part.of_fit else [] for part in parts]
         for share, later in zip(STAGES, (*STAGES[1:], None), strict=True):
             pairs = zip(tables, thetas, strict=True)
             exact = [self.sum(table, theta, codes) for table, theta in pairs]
@@ -201,7 +202,7 @@ class Look(Reading):
     squares_noise: float = 0.0
 
 
-def _combined(looks: Sequence[Look]) -> Look:
+def _combined(looks: Sequence[Reading]) -> Look:
     """Return the mean of looks by their precision."""
     found = combine_readings(looks)
     assert found.information is not None

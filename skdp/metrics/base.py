@@ -312,9 +312,14 @@ def _check_model(model: Any, X: Any) -> None:
         raise ValueError(f"X must have the {wanted} columns of the model, got {columns}.")
 
 
+def is_of_fit(model: Any, X: Any) -> bool:
+    """Return whether a part of a model was fitted on the same table in memory."""
+    return any(was_fitted_on(part, X) for _, part in _parts(_thawed(model)))
+
+
 def _warn_of_rows(model: Any, X: Any) -> None:
     """Warn if a model was fitted on the same table."""
-    if any(was_fitted_on(part, X) for _, part in _parts(_thawed(model))):
+    if is_of_fit(model, X):
         warn_once(
             f"{type(_thawed(model)).__name__} was fitted on these rows, the same table in memory: "
             "results on them flatter the model. Split rows before the fit, and pass those that "

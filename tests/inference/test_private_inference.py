@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -268,6 +269,9 @@ MEAN = FunctionTransformer(lambda rows: rows - np.mean(rows, axis=0))
 FLAT = skdp.OperaSVC(data_norm=1.0, fit_intercept=False, class_weight={0: 1.0, 1: 2.0}).fit(X, Y)
 
 
+SEARCHED = GridSearchCV(make_pipeline(MEAN, LogisticRegression()), {}, cv=2).fit(X, Y)
+
+
 class Odd(LogisticRegression):
     """A model with other scores than those of its coefficients."""
 
@@ -287,6 +291,8 @@ class Odd(LogisticRegression):
         (LogisticRegression(class_weight="balanced").fit(X, Y), {}, "counted in the fit"),
         (FLAT, {}, "no intercept"),
         (make_pipeline(MEAN, model_of(WEIGHTS)), {}, "depends on other rows"),
+        (FrozenEstimator(make_pipeline(MEAN, model_of(WEIGHTS))), {}, "depends on other rows"),
+        (SEARCHED, {}, "depends on other rows"),
         (PublicWeights([1.0, 2.0]), {}, "X must have the 2 columns"),
         (PublicWeights([1e120, 2.0, 0.0]), {}, "must be finite, and below"),
         (WEIGHTS, {"data_norm": None}, "declare data_norm"),
@@ -653,3 +659,57 @@ def test_widths_are_expected_from_public_numbers(adjacency):
 def test_what_no_widths_are_expected_for(model, given, words):
     with pytest.raises((TypeError, ValueError), match=words):
         LOOK.expected_widths(model, n=1000, **given)
+
+
+def unclipped(**terms):
+    terms = {"max_grad_norm": None, "calibrate": None, "epsilon": 2.0, "data_norm": 1.0} | terms
+    return skdp.ObjectivePerturbationLogisticRegression(**terms)
+
+
+def test_the_score_that_a_fit_has_released_is_a_reading_of_the_same_law():
+    """Its noise has the stated deviation; false alarms of the sum of squares are below 1e-7."""
+    found = []
+    for seed in range(30):
+        rows = X[100 * seed : 100 * seed + 900] if seed < 20 else X[: 900 + seed].copy()
+        labels = Y[100 * seed : 100 * seed + 900] if seed < 20 else Y[: 900 + seed]
+        model = unclipped().fit(rows, labels)
+        with record_releases() as trace:
+            result = PrivateInference(adjacency="add-remove").evaluate(model, rows, labels)
+        reading = result.part.of_fit
+        gap = reading.score - trace.releases[0].value[: reading.score.size]
+        found.append(gap / reading.score_noise)
+        precisions = [1.0 / release.sigma**2 for release in trace.releases]
+        total = sum(precisions) + reading.score_noise**-2
+        assert result.look.score_noise == pytest.approx(total**-0.5)
+    low, high = stats.chi2.ppf([1e-8, 1.0 - 1e-8], np.size(found))
+    assert low < np.sum(np.square(found)) < high
+
+
+def test_the_score_of_a_fit_is_used_only_where_it_is_one():
+    def used(model, *table, groups=None, **terms):
+        found = PrivateInference(**terms).evaluate(model, *table, groups=groups)
+        return found.part.of_fit is not None
+
+    model = unclipped().fit(X, Y)
+    assert used(model, X, Y) and used(FrozenEstimator(model), X, Y)
+    assert not used(model, X.copy(), Y) and not used(model, X, Y, groups=IDS)
+    assert not used(model, X, Y, data_norm=1.5) and not used(model, X[:-1], Y[:-1])
+    by_unit = unclipped().fit(X, Y, groups=IDS)
+    assert used(by_unit, X, Y, groups=IDS)
+    assert not used(by_unit, X, Y, groups=IDS, unit_weighting="sum", max_unit_rows=2)
+    wide = np.tile(X, 9)[:, :25]  # whose constant column is that of a fit
+    assert not used(unclipped().fit(wide, Y), wide, Y, data_norm=1.5)
+    for terms in (
+        {"max_grad_norm": 0.5},
+        {"calibrate": "private"},
+        {"class_weight": {0: 1.0, 1: 2.0}},
+        {"delta": 0.0},
+        {"fit_intercept": False},
+        {"unit_weighting": "random-row"},
+        {"numerics": "discrete"},
+    ):
+        assert not used(unclipped(**terms).fit(X, Y), X, Y)
+    for changed in ({"alpha": 0.5}, {"alpha": 1e-9}, {"epsilon": 1.9}, {"adjacency": "add-remove"}):
+        assert not used(unclipped().fit(X, Y).set_params(**changed), X, Y)
+    piped = make_pipeline(BoundedScaler(-0.5, 0.5), unclipped()).fit(X, Y)
+    assert used(piped, X, Y)
