@@ -202,6 +202,7 @@ def test_intervals_without_data_are_those_of_the_prior(model):
 def test_advice_is_given_where_it_is_due_and_not_for_one_hot_features(noisy):
     assert noisy.advice == [] and noisy.smallest_eigenvalue > noisy.noise_edge
     assert noisy.change_of_margins < 0.5
+    assert noisy.noise_edge == pytest.approx(noisy.look.matrix_noise * np.sqrt(10.0))
     assert noisy.look.theta.size == 5  # indicators of a list add up to the constant
     frame = FRAME.assign(again=FRAME["age"])
     schema = TableSchema([*COLUMNS, NumericColumn("again", 0, 100)], label=SCHEMA.label)
@@ -301,6 +302,7 @@ def test_tables_of_ratios_print_for_all_readers(noisy):
     )
     assert "odds ratio" in text and "p value" in text and "<0.001" in text
     assert "does not cover a choice of columns" in " ".join(text.split())
+    assert "choice of columns" in html
     assert "<C&_>" not in html and "&lt;C&amp;_&gt;" in html and "&lt;0.001" in html
     assert r"ward=\textless{}C\&\_\textgreater{} against A & " in latex and r"95\%" in latex
     assert latex.count(r"\\") == 8 and "\\textbackslash" not in latex
