@@ -63,31 +63,9 @@ def expected_widths(
     contrasts: ArrayLike,
     level: float = 0.95,
 ) -> ExpectedWidths:
-    """Return the widths of intervals that one look is expected to give.
-
-    Parameters
-    ----------
-    second_moments : array-like of shape (d, d)
-        Mean of x x^T over records in scaled units, from artificial rows or public marginals.
-    n_records : float
-        Number of records.
-    curvature : float
-        Mean of p (1 - p) over records, such as that of `mean_curvature`.
-    score_noise, matrix_noise : float
-        Noise of the look, as for `look_posterior`.
-    fit_noise : float
-        Noise of the fit, as the standard deviation of a sum of scores per coordinate.
-    prior_sd : float or array-like of shape (d,)
-        Standard deviation of each coefficient under the prior, in scaled units.
-    contrasts : array-like of shape (k, d)
-        Linear functions of the coefficients.
-    level : float, default=0.95
-        Level of the intervals.
-
-    Returns
-    -------
-    ExpectedWidths
-    """
+    """Return the widths of intervals that one look is expected to give, in scaled units."""
+    # `second_moments` are means of x x^T over records, `curvature` that of p (1 - p). Noise is that
+    # of `look_posterior`; `fit_noise` is that of a sum of scores, per coordinate.
     rows = np.asarray(contrasts, dtype=np.float64)
     moments = np.asarray(second_moments, dtype=np.float64)
     d = len(moments)

@@ -197,36 +197,9 @@ def look_posterior(
     covariance: ArrayLike | None = None,
     covariance_noise: float = 0.0,
 ) -> LookPosterior:
-    """Return the posterior of the coefficients from one look.
-
-    Parameters
-    ----------
-    theta : array-like of shape (d,)
-        Weights at which score and information are evaluated, in scaled units.
-    score : array-like of shape (d,)
-        Released sum of scores.
-    information : array-like of shape (d, d)
-        Released sum of information matrices, symmetric. It may be indefinite.
-    score_noise, matrix_noise : float
-        Standard deviations of the noise: of each entry of the score, and of each entry on the
-        diagonal of the information. Off the diagonal the latter is less by the factor sqrt(2).
-    prior_sd : float or array-like of shape (d,)
-        Standard deviation of each coefficient under the normal prior around 0, in scaled units.
-    covariance : array-like of shape (d, d), optional
-        Released sum of products of scores, for the sandwich. Without, the model's covariance.
-    covariance_noise : float, default=0.0
-        As `matrix_noise`, for `covariance`.
-
-    Returns
-    -------
-    LookPosterior
-        A deterministic function of the arguments.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite, a shape is wrong, or a deviation is negative.
-    """
+    """Return the posterior of the coefficients from one look, a function of its arguments only."""
+    # Noise is that on the diagonal of matrices, root 2 times that off it. The information may be
+    # indefinite. `covariance` is the sum of products of scores, for the sandwich.
     weights = _numbers("theta", theta, 1)
     shape = (len(weights), len(weights))
     reading = _numbers("score", score, 1, shape[:1])

@@ -47,7 +47,7 @@ class InferenceResult(JsonRecord):
     free. With a schema or a `BoundedScaler`, rows are in the units of the columns: per year, or a
     level against a reference.
 
-    Attributes
+    Parameters
     ----------
     look : Look
         Released sums in scaled units, in the directions in which rows may vary, and their noise.

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 from scipy.special import expit
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -28,6 +29,7 @@ from support import ESTIMATORS, Untouchable
 import skdp
 from skdp.budget import BudgetAccountant, BudgetExceededError
 from skdp.inference import PrivateInference, PublicWeights
+from skdp.inference._release import Look
 from skdp.mechanisms import record_releases
 from skdp.metrics import PrivateEvaluation
 from skdp.model_selection import PrivateGridSearchCV
@@ -269,7 +271,18 @@ MEAN = FunctionTransformer(lambda rows: rows - np.mean(rows, axis=0))
 FLAT = skdp.OperaSVC(data_norm=1.0, fit_intercept=False, class_weight={0: 1.0, 1: 2.0}).fit(X, Y)
 
 
-SEARCHED = GridSearchCV(make_pipeline(MEAN, LogisticRegression()), {}, cv=2).fit(X, Y)
+class Mixing(TransformerMixin, BaseEstimator):
+    """A step whose output for a row depends on others."""
+
+    def fit(self, rows, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, rows):
+        return rows - np.mean(rows, axis=0)
+
+
+SEARCHED = GridSearchCV(make_pipeline(Mixing(), LogisticRegression()), {}, cv=2).fit(X, Y)
 
 
 class Odd(LogisticRegression):
@@ -603,6 +616,30 @@ def test_weights_along_constant_directions_move_to_the_intercept(frame):
         np.testing.assert_allclose(after[name], wanted, atol=1e-3)
 
 
+class TwoLevels:
+    """Meaning of the indicators of two levels, which add up to 1."""
+
+    n_features, half_ranges = 2, np.full(2, 0.5)
+
+    def basis(self, kept, intercept):
+        return sparse.csc_matrix(np.array([[1.0], [-1.0]]) / math.sqrt(2.0))
+
+    def effects(self, reference, kept):
+        return [], np.array([1.0, 0.0]), ""
+
+
+def test_scores_of_rows_stay_in_the_basis():
+    part = replace(
+        PrivateInference(data_norm=1.0)._about(PublicWeights([0.3, 1.7], 0.2))[0],
+        meaning=TwoLevels(),
+    )
+    size = part.theta.size
+    look = Look(part.theta, np.zeros(size), 1.0, np.eye(size), 1.0)
+    coef = part.contrasts @ part.reduced(look).theta
+    levels = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    np.testing.assert_allclose(levels @ coef, [0.5, 1.9], rtol=1e-9)
+
+
 def test_both_stages_are_combined_and_cost_one_look():
     """A fit that is far off is corrected by the first stage, and nothing of it is lost."""
     off = PublicWeights([0.3, -0.1, 0.0], 0.0)
@@ -665,13 +702,16 @@ def unclipped(**terms):
     return skdp.ObjectivePerturbationLogisticRegression(**terms)
 
 
-def test_the_score_that_a_fit_has_released_is_a_reading_of_the_same_law():
+@pytest.mark.parametrize("terms", [{}, {"alpha": 10.0, "intercept_scaling": 0.5}])
+def test_the_score_that_a_fit_has_released_is_a_reading_of_the_same_law(terms):
     """Its noise has the stated deviation; false alarms of the sum of squares are below 1e-7."""
     found = []
     for seed in range(30):
         rows = X[100 * seed : 100 * seed + 900] if seed < 20 else X[: 900 + seed].copy()
         labels = Y[100 * seed : 100 * seed + 900] if seed < 20 else Y[: 900 + seed]
-        model = unclipped().fit(rows, labels)
+        if terms:  # a score far from 0, in which a wrong scale shows
+            labels = np.ones_like(labels)
+        model = unclipped(classes=[0, 1], **terms).fit(rows, labels)
         with record_releases() as trace:
             result = PrivateInference(adjacency="add-remove").evaluate(model, rows, labels)
         reading = result.part.of_fit
