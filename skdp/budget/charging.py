@@ -220,12 +220,12 @@ def find_accountant(bound: Any = None) -> Any:
 def binding_of(release: Any) -> Any:
     """Return the budget to which a release is bound, None if to none.
 
-    A search that is not bound has the binding of its parts, unless a block is open.
+    A search that is not bound has the binding of its candidates, which must be a single one.
     """
     bound = getattr(release, "_bound_accountant", None)
-    if bound is not None or find_accountant() is not None:
+    if bound is not None:
         return bound
-    bindings = [part._bound_accountant for part in getattr(release, "_searched", tuple)()]
+    bindings = [each._bound_accountant for each in getattr(release, "_searched", tuple)()]
     found = {
         each if isinstance(each, LeftBehind) else _identity(each): each
         for each in bindings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -21,6 +21,21 @@ from skdp.fitting import PrivateFit
 from skdp.model_selection._scoring import RowScorer, resolve_scoring
 from skdp.reporting.leaks import warn_of_score
 from skdp.tables.places import in_memory
+
+
+def _private_parts(value: Any) -> Iterator[ChargesBudget]:
+    """Yield private estimators in a parameter: in pipelines, grids and lists too."""
+    if isinstance(value, ChargesBudget):
+        yield value
+    inside: Any = ()
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        inside = value.get_params(deep=False).values()
+    elif isinstance(value, Mapping):
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    for each in inside:
+        yield from _private_parts(each)
 
 
 class SearchParameters(PrivateFit):
@@ -295,9 +310,10 @@ class DelegatesToBest(ShowsResults, MetaEstimatorMixin, BaseEstimator):
             )
         return int(self.best_estimator_.n_features_in_)
 
-    def _searched(self) -> list[Any]:
-        """Return the parts that may be bound to a budget, which the search then charges."""
-        return [part for part in self.get_params().values() if isinstance(part, ChargesBudget)]
+    def _searched(self) -> Iterator[ChargesBudget]:
+        """Yield the parts of all candidates that may be bound to a budget."""
+        for value in self.get_params(deep=False).values():
+            yield from _private_parts(value)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing of metadata from `fit` to the estimator."""

@@ -7,6 +7,7 @@ import textwrap
 from typing import Any
 
 from skdp.accounting.records import html_row, safe_text
+from skdp.reporting.steps import SHOWN_AS
 
 _WIDTH = 110
 
@@ -25,7 +26,7 @@ _TWO_RELATIONS = (
     "all or for none; or pass a public bound on the rows of a unit, rows_per_unit=."
 )
 # Verdicts as readers see them; the record keeps its words.
-_SHOWN = {"taken at your word": "assumed, not checked"}
+_SHOWN = {"taken at your word": SHOWN_AS}
 
 
 def render_text(record: dict[str, Any]) -> str:

@@ -123,10 +123,11 @@ def _by_name(columns: Any) -> bool:
     return any(isinstance(key, str) for key in np.ravel(np.array(columns, dtype=object)))
 
 
-# The third is shown as "assumed, not checked"; records keep the word for tools that parse them.
+# The third is shown as `SHOWN_AS`; records keep the word for tools that parse them.
 Kind = Literal["private", "data-independent", "taken at your word", "leaking"]
-# Beginning of each assumption that is not checked.
-ASSUMED = "assumed, not checked: "
+SHOWN_AS = "assumed, not checked"
+# Beginning of each assumption of this kind.
+ASSUMED = f"{SHOWN_AS}: "
 
 
 class StepVerdict(NamedTuple):

@@ -80,12 +80,25 @@ def test_search_around_an_estimator_of_a_block_charges_its_budget(budget, other)
     with other:
         search.fit(ROWS, y)
     assert charges(budget, other) == (4, 1)
+    with other, pytest.raises(RuntimeError, match=UNCLEAR):  # as a fit of these estimators
+        in_a_thread(lambda: search.fit(ROWS, y))
+    assert charges(budget, other) == (4, 1)
     with other:
         scaler_of_other = scaler()
     mixed = make_pipeline(scaler_of_other, bound[-1])
     with pytest.raises(RuntimeError, match=UNCLEAR):
         search_of(mixed).fit(ROWS, y)
     assert charges(budget, other) == (4, 1)
+
+
+def test_search_among_estimators_of_a_block_charges_its_budget(budget):
+    with budget:
+        bound = OperaSVC(classes=[0, 1], data_norm=2.0)
+    outside = make_pipeline(OperaSVC(classes=[0, 1], data_norm=2.0))
+    for grid in ({"operasvc": [bound, outside[-1]]}, [{"operasvc": [bound]}]):
+        search = PrivateGridSearchCV(outside, grid, epsilon=0.5, delta=1e-6, scoring="accuracy")
+        search.fit(ROWS, np.arange(20) % 2)
+    assert charges(budget) == (2,)
 
 
 def test_search_counts_in_the_adjacency_of_the_budget_that_it_charges():

@@ -143,3 +143,25 @@ def test_an_objective_without_a_minimum_ends_in_a_general_error(method):
     with pytest.raises(RuntimeError, match="within the steps that its theorem allows"):
         minimise(objective, 1e-6, method=method)
     assert objective.seed < 10**6
+
+
+class _Steady:
+    """Counts gradients, which never change: no objective has them."""
+
+    def __init__(self, smoothness, penalty, norm):
+        self.smoothness, self.penalty, self.norm, self.asked = smoothness, penalty, norm, 0
+
+    def gradient(self, weights, rows):
+        self.asked += 1
+        return np.array([self.norm])
+
+
+@pytest.mark.parametrize("norm", [1.0, 1e6])
+@pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-4])
+def test_last_resort_takes_the_steps_of_its_theorem_and_no_more(ratio, norm):
+    # Section 2 of docs/proofs/output_perturbation.md: N = ln(8 g^2 / (q^1.5 tau^2)) / sqrt q.
+    objective, target = _Steady(4.0, 4.0 * ratio, norm), 1e-3
+    with pytest.raises(RuntimeError, match="was not found within the steps"):
+        minimisers._descend(objective, np.zeros(1), target, None)
+    wanted = np.log(8.0 * norm**2 / (ratio**1.5 * target**2)) / np.sqrt(ratio)
+    assert wanted <= objective.asked - 1 <= wanted + 3
