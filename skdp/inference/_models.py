@@ -312,7 +312,7 @@ def compared_classes(
         given = {}
     if not isinstance(given, dict):
         raise ValueError(
-            f"the class weights of {name} were counted in its fit and are not stored, so that their"
+            f"the class weights of {name} were counted in the fit and are not stored, so that their"
             " effect on the intercept is unknown. Fit with class_weight={label: weight} or "
             "prevalence={label: share}, or pass PublicWeights with a corrected intercept."
         )

@@ -306,14 +306,13 @@ class Odd(LogisticRegression):
         (FrozenEstimator(make_pipeline(MEAN, model_of(WEIGHTS))), {}, "depends on other rows"),
         (SEARCHED, {}, "depends on other rows"),
         (PublicWeights([1.0, 2.0]), {}, "X must have the 2 columns"),
-        (PublicWeights([1e120, 2.0, 0.0]), {}, "must be finite, and below"),
+        (PublicWeights([1e120, 2.0, 0.0]), {}, "weights must have a norm"),
         (WEIGHTS, {"data_norm": None}, "declare data_norm"),
         (WEIGHTS, {"data_norm": -1.0}, "data_norm must be"),
         (WEIGHTS, {"prior_sd": 0.0}, "prior_sd must be"),
         (WEIGHTS, {"covariance": "robust"}, "covariance must be one of"),
         (THREE, {"reference": 7}, "declare as reference="),
-        (WEIGHTS, {"unit_weighting": "random-row"}, "unit_weighting must be one of"),
-        (WEIGHTS, {"unit_weighting": "sum"}, "requires this public bound"),
+        (WEIGHTS, {"share": 1.0}, "share must be"),
         (WEIGHTS, {"epsilon": 0.0}, "epsilon must be"),
     ],
 )
@@ -403,25 +402,20 @@ def test_the_charge_is_that_of_the_plan_and_stays_in_the_ledger():
             look.evaluate(model, X, Y)
 
 
-@pytest.mark.parametrize("most", [None, 3])
-def test_units_are_counted_as_they_are_declared(most):
-    terms = {} if most is None else {"unit_weighting": "sum", "max_unit_rows": most}
-    look = PrivateInference(data_norm=1.0, **terms)
-    counts = np.bincount(IDS)[IDS]
-    shares = np.minimum(1.0, (most or 1) / counts)
+def test_units_count_as_one_row_each():
+    shares = 1.0 / np.bincount(IDS)[IDS]
     with record_releases() as trace:
-        result = clone(look).evaluate(WEIGHTS, X, Y, groups=IDS)
+        result = clone(LOOK).evaluate(WEIGHTS, X, Y, groups=IDS)
     release = trace.releases[0]
     p = expit(X @ WEIGHTS.coef_[0] + 0.4)
     total = float(np.sum(shares * p * (1.0 - p)))
-    added = (
-        result.part.contrasts[-1, -1] ** 2 * total * 4.96
-    )  # on the diagonal of the constant column
+    # On the diagonal of the constant column.
+    added = result.part.contrasts[-1, -1] ** 2 * total * 4.96
     assert release.value[-1] == pytest.approx(added, rel=1e-9)
-    assert release.sensitivity == pytest.approx(2.0 * (most or 1), rel=1e-9)
+    assert release.sensitivity == pytest.approx(2.0, rel=1e-9)
     spent = result.privacy_spent_
-    assert spent.unit == "group" and spent.event == look.privacy_plan(800, groups=True).event
-    assert any("at most 3 rows" in text for text in spent.assumptions) == bool(most)
+    assert spent.unit == "group" and spent.event == LOOK.privacy_plan(800, groups=True).event
+    assert any("together as one row" in text for text in spent.assumptions)
 
 
 def test_rows_of_the_fit_need_no_warning_but_leaking_steps_do(recwarn):
@@ -483,10 +477,9 @@ class AsEstimator(PrivateInference):
     _method = ".fit"
 
 
-@pytest.mark.parametrize("terms", [{}, {"unit_weighting": "sum", "max_unit_rows": 2}])
-def test_it_follows_the_rules_of_private_estimators(terms):
+def test_it_follows_the_rules_of_private_estimators():
     """Charges, replays on neighbours, noise, all that can be reached, seeds, errors."""
-    results = check_private_estimator(AsEstimator(data_norm=1.0, **terms))
+    results = check_private_estimator(AsEstimator(data_norm=1.0))
     assert {result["status"] for result in results} <= {"passed", "skipped"}
 
 
@@ -735,7 +728,6 @@ def test_the_score_of_a_fit_is_used_only_where_it_is_one():
     assert not used(model, X, Y, data_norm=1.5) and not used(model, X[:-1], Y[:-1])
     by_unit = unclipped().fit(X, Y, groups=IDS)
     assert used(by_unit, X, Y, groups=IDS)
-    assert not used(by_unit, X, Y, groups=IDS, unit_weighting="sum", max_unit_rows=2)
     wide = np.tile(X, 9)[:, :25]  # whose constant column is that of a fit
     assert not used(unclipped().fit(wide, Y), wide, Y, data_norm=1.5)
     for terms in (
