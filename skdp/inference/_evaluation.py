@@ -307,12 +307,14 @@ class PrivateInference(EvaluatesModel):
         check_real("share", self.share, above=0.0, below=1.0, allowed=("auto",))
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
-        if not is_regressor(model):
+        if is_regressor(model):
+            if self.covariance != "model":
+                raise ValueError("For a regressor, covariance must be 'model'.")
+            part: LinearPart = read_regression(
+                model, self.data_norm, self.target_bounds, self.error_sd
+            )
+        else:
             part = read_linear(model, self.data_norm, self.reference)
-            return part, part.shown
-        if self.covariance != "model":
-            raise ValueError("For a regressor, covariance must be 'model'.")
-        part = read_regression(model, self.data_norm, self.target_bounds, self.error_sd)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
@@ -330,23 +332,20 @@ class PrivateInference(EvaluatesModel):
         return replace(records, X=rows, about=about, assumptions=(said, *records.assumptions))
 
     def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+        target = self.epsilon, self.delta, self._relation
         if isinstance(about, RegressionPart):
-            target = self.epsilon, self.delta, self._relation
-            return self._joined(ErrorPlan.of(*target, about.limit, n_rows))
-        return self._joined(self._plan_look(1 + len(about.others)))
+            plan: LookPlan = ErrorPlan.of(*target, about.limit, n_rows)
+        else:
+            plan = self._plan_look(1 + len(about.others))
+        return plan if self._joint is None else self._joint.with_noise(plan)
 
     def _plan_look(self, n_parts: int = 1) -> LookPlan:
         given = self.epsilon, self.delta, self._relation, self.covariance
         return LookPlan.build(*given, n_outputs=n_parts)
 
-    def _joined(self, plan: LookPlan) -> LookPlan:
-        """Return a plan with the noise that is left after the fit."""
-        return plan if self._joint is None else self._joint.with_noise(plan)
-
     def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         if by_unit:
-            about = about_units("they count equally, together as one row")
-            assumptions = (about, *assumptions)
+            assumptions = (about_units("they count equally, together as one row"), *assumptions)
         spent = super()._spent(plan, by_unit, assumptions)
         return spent if self._joint is None else self._joint.total(spent)
 
