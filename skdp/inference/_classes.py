@@ -14,17 +14,12 @@ class ClassResults(dict[Any, InferenceResult], JsonRecord):
     """Results of a look at a model of several classes, by class.
 
     Each class is compared with the declared reference, or with all others. One release and one
-    charge cover all of them.
+    charge, `privacy_spent_`, cover all of them.
 
     Parameters
     ----------
     results : iterable of InferenceResult
         Result of each comparison.
-
-    Attributes
-    ----------
-    privacy_spent_ : PrivacySpent
-        Guarantee, mechanism and assumptions of the look.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from skdp.accounting import GaussianEvent
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.inference._models import LinearPart, PublicWeights
@@ -52,6 +53,8 @@ def corrected_model(part: LinearPart, law: LookPosterior, spent: PrivacySpent, *
     of_classes = len(part.classes) == 2
     kind: Any = CorrectedModel if of_classes else CorrectedRegression
     found = kind(fit_intercept=part.constant > 0.0)
+    # Otherwise there was no fit, or the record includes it.
+    alone = isinstance(spent.event, GaussianEvent) and not isinstance(part.linear, PublicWeights)
     own = {"coef_": values[:-1], "intercept_": float(values[-1])}
     if of_classes:
         own = {"coef_": values[None, :-1], "intercept_": values[-1:], "classes_": part.classes}
@@ -61,7 +64,7 @@ def corrected_model(part: LinearPart, law: LookPosterior, spent: PrivacySpent, *
         privacy_spent_=spent,
         _coef_noise_=JointNoise(_ABOUT_BAND, 1.0, exact=True, solution=joint, back=back),
         _row_bound=part.data_norm,
-        _before=None if isinstance(part.linear, PublicWeights) else part.linear,
+        _before=part.linear if alone else None,
     )
     if responds(part.linear, "feature_names_in_"):
         found.feature_names_in_ = part.linear.feature_names_in_

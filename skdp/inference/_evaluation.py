@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import clone
 
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
@@ -24,20 +25,12 @@ from skdp.inference._regression import (
 )
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
+from skdp.inference._share import JointCharge
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model, is_of_fit
+from skdp.metrics.base import EvaluatesModel, Judged, is_of_fit
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
-from skdp.tables.row_scores import Way
 from skdp.tables.units import about_units
-
-
-class _Looked(Judged):
-    """Records that are checked once and read once more."""
-
-    def check_rows(self) -> None:
-        """Refuse rows and columns that have changed."""
-        Records.check_rows(self)
 
 
 class PrivateInference(EvaluatesModel):
@@ -46,8 +39,8 @@ class PrivateInference(EvaluatesModel):
     The sum of scores and the information matrix of the rows are released with Gaussian noise, at
     the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
     p-values follow without further cost. The model may be fitted privately on the same rows, for
-    its own charge, or come from elsewhere. For a regressor, residuals are clipped, and coefficients
-    are in units of the target.
+    a separate charge or by `fit_evaluate`, or come from elsewhere. For a regressor, residuals are
+    clipped, and coefficients are in units of the target.
 
     See Also
     --------
@@ -56,15 +49,14 @@ class PrivateInference(EvaluatesModel):
     Notes
     -----
     Rows are divided by the public bound on rows with their constant column; longer rows are
-    shortened first. The noise is that of the scores alone: the information adds nothing to the
-    sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or the mean of
-    the rows of an id in ``groups=``. For a regressor it is 1.06 or 2.004. Proofs:
+    shortened first. The noise is that of the scores: the information adds nothing to the
+    sensitivity, which is 1 per record, or 2 under replace-one, and 1.06 or 2.004 for a regressor. A
+    record is a row, or the mean of the rows of an id in ``groups=``. Proofs:
     ``docs/proofs/inference.md``.
 
-    The look uses the coefficients as the model publishes them, with its recalibration. Public class
-    weights move the intercept by the logarithm of their ratio, which is taken back before.
-    Objective perturbation without `max_grad_norm` and recalibration has released its score with
-    its weights. On the table of the fit, this score is used as well, without further cost.
+    Public class weights move the intercept by the logarithm of their ratio, which is taken back
+    first. Objective perturbation without `max_grad_norm` and recalibration has released its score
+    with its weights. On the table of the fit, this score is used as well, without further cost.
 
     Intervals are for the coefficients of the population: those that fit best, for shortened rows,
     if the logistic model does not hold. They do not cover the choice of columns by private scores.
@@ -79,10 +71,8 @@ class PrivateInference(EvaluatesModel):
     >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
     >>> model = ObjectivePerturbationLogisticRegression(epsilon=1.0, data_norm=1.0).fit(X, y)
     >>> result = PrivateInference(epsilon=1.0).evaluate(model, X, y)
-    >>> bool(result.table()["p_value"][0] < 0.05)
-    True
-    >>> result.privacy_spent_.epsilon
-    1.0
+    >>> bool(result.table()["p_value"][0] < 0.05), result.privacy_spent_.epsilon
+    (True, 1.0)
     """
 
     covariance: Covariance = parameter(
@@ -127,18 +117,11 @@ class PrivateInference(EvaluatesModel):
         ``residual_std_`` or ``scale_`` that the model has released.""",
         default=None,
     )
-    unit_weighting: Literal["mean", "sum"] = parameter(
-        '{"mean", "sum"}',
-        """Weight of the rows of one id in ``groups=``. ``"mean"``: together they count as one row.
-        ``"sum"``: each counts as one row, up to `max_unit_rows` per id; all noise grows by that
-        factor, and intervals of ``covariance="model"`` require independent rows.""",
-        default="mean",
-    )
-    max_unit_rows: int | None = parameter(
-        "int or None",
-        """Public number of rows that an id counts at most; required for ``"sum"``, where rows of
-        larger units are down-weighted, and not used otherwise.""",
-        default=None,
+    share: Literal["auto"] | float = parameter(
+        'float or "auto"',
+        """Share of the squared mu of (epsilon, delta) for the fit of `fit_evaluate`, in (0, 1). The
+        look has the rest. ``"auto"`` is 0.4 for objective perturbation and 0.3 for other fits.""",
+        default="auto",
     )
 
     _assumptions = (
@@ -148,8 +131,9 @@ class PrivateInference(EvaluatesModel):
     )
     _released = ("noisy sums of scores and of information", "all intervals computed from them")
     _arithmetic = REAL_NUMBERS
-    _records = _Looked
     _needs_new_rows = False
+    n_bins: Any = "auto"  # not a parameter
+    _joint: JointCharge | None = None  # with the fit of the model
 
     def evaluate(self, model: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:
         """Charge the budget, read the rows, and release all intervals.
@@ -166,25 +150,68 @@ class PrivateInference(EvaluatesModel):
             Labels, all from the label set of the model, or numbers. None uses the label column of
             the table, for a pipeline of a schema.
         groups : array of shape (n_samples,) or None, default=None
-            Patient id of each row. Each patient is then protected with all rows. None uses the id
-            column of the table if it has one, for a pipeline of a schema.
+            Patient id of each row. Each patient is then protected with all rows, which count
+            together as one. None uses the id column of the table if it has one, for a pipeline of a
+            schema.
 
         Returns
         -------
         InferenceResult, RegressionResult or ClassResults
-            Coefficients with intervals, and odds ratios for classifiers; with more than two
-            classes, results by class.
+            Coefficients with intervals, and odds ratios for classifiers; results by class if there
+            are more than two.
 
         Raises
         ------
         ValueError, TypeError
-            For invalid parameters or input, or a model that is not linear or has more than two
-            classes, before the charge. Also after the charge, if the steps of the model fail on
-            the rows.
+            For invalid parameters or input, or a model that is not linear, before the charge. Also
+            after the charge, if the steps of the model fail on the rows.
         BudgetExceededError
             If the charge exceeds the remaining budget; the rows are not used.
         """
         return self._release(X, y, {"model": model, "subgroups": None, "groups": groups})
+
+    def fit_evaluate(self, estimator: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+        """Fit a private linear estimator and evaluate it, together for one (epsilon, delta).
+
+        Parameters
+        ----------
+        estimator : private classifier or regressor, or pipeline that ends in one
+            A clone is fitted, with epsilon, delta and adjacency from the plan. No other step may
+            learn privately. For a regressor, `error_sd` is required.
+        X, y, groups
+            As for `evaluate`.
+
+        Returns
+        -------
+        InferenceResult, RegressionResult or ClassResults
+            As for `evaluate`; ``result.part.model`` is the fitted clone. `privacy_spent_` is the
+            guarantee of fit and look together.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `evaluate`, and for estimators whose epsilon cannot be set, before the charge.
+        BudgetExceededError
+            If the joint charge, which precedes the fit, exceeds the remaining budget.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import OperaLogisticRegression
+        >>> from skdp.inference import PrivateInference
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
+        >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
+        >>> model = OperaLogisticRegression(data_norm=1.0)
+        >>> result = PrivateInference(epsilon=2.0).fit_evaluate(model, X, y)
+        >>> bool(result.table()["p_value"][0] < 0.05), result.privacy_spent_.epsilon
+        (True, 2.0)
+        """
+        self._check_parameters()
+        look = clone(self).set_params(adjacency=self._relation)
+        look._joint = JointCharge(self, look.adjacency)
+        model = look._joint.fit(estimator, X, y, groups)
+        return look.evaluate(model, X, y, groups=groups)
 
     def privacy_plan(
         self, n_samples: int, n_features: int | None = None, groups: bool = False
@@ -216,7 +243,7 @@ class PrivateInference(EvaluatesModel):
         """
         self._check_parameters()
         check_integer("n_samples", n_samples, at_least=1)
-        return self._spent(self._plan_look(groups), groups, ())
+        return self._spent(self._plan_look(), groups, ())
 
     def expected_widths(
         self,
@@ -236,10 +263,8 @@ class PrivateInference(EvaluatesModel):
             step is that of the fit.
         n : int
             Number of rows, or of patients if `evaluate` will have ``groups=``.
-        prevalence : float, default=0.5
-            Assumed share of the second class, in (0, 1).
-        auc : float, default=0.75
-            Assumed area under the ROC curve, in [0.5, 1).
+        prevalence, auc : float, default=0.5 and 0.75
+            Assumed share of the second class, in (0, 1), and area under the ROC curve, in [0.5, 1).
         marginals : mapping or None, default=None
             Public distributions of columns, as for `TableSchema.sample_public`.
 
@@ -271,8 +296,7 @@ class PrivateInference(EvaluatesModel):
             check_real("prevalence", prevalence, above=0.0, below=1.0),
             check_real("auc", auc, at_least=0.5, below=1.0),
         )
-        plan = self._plan_look(by_unit=False)
-        return widths_of(model, plan, n, curvature, marginals, float(self.prior_sd))
+        return widths_of(model, self._plan_look(), n, curvature, marginals, float(self.prior_sd))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -280,31 +304,21 @@ class PrivateInference(EvaluatesModel):
         check_real("prior_sd", self.prior_sd, at_least=1e-3, at_most=1e3)
         check_real("data_norm", self.data_norm, at_least=1e-50, at_most=1e50, allowed=(None,))
         check_real("error_sd", self.error_sd, above=0.0, at_most=1e50, allowed=(None,))
-        check_choice("unit_weighting", self.unit_weighting, ("mean", "sum"))
-        allowed = () if self.unit_weighting == "sum" else (None,)
-        remedy = "unit_weighting='sum' requires this public bound."
-        check_integer(
-            "max_unit_rows", self.max_unit_rows, at_least=1, allowed=allowed, remedy=remedy
-        )
+        check_real("share", self.share, above=0.0, below=1.0, allowed=("auto",))
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
-        if not is_regressor(model):
-            part = read_linear(model, self.data_norm, self.reference)
-            return part, part.shown
-        if self.covariance != "model" or self.unit_weighting != "mean":
-            raise ValueError(
-                "For a regressor, covariance must be 'model' and unit_weighting 'mean'."
+        if is_regressor(model):
+            if self.covariance != "model":
+                raise ValueError("For a regressor, covariance must be 'model'.")
+            part: LinearPart = read_regression(
+                model, self.data_norm, self.target_bounds, self.error_sd
             )
-        part = read_regression(model, self.data_norm, self.target_bounds, self.error_sd)
+        else:
+            part = read_linear(model, self.data_norm, self.reference)
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
         return about.encode(truth)
-
-    def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
-        if not ask.__self__.steps:  # the columns of the model are those of the table
-            return Way(), claims_of(model)
-        return examine_model(model, ask, X)
 
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         records = super()._read(X, y, params)
@@ -312,39 +326,38 @@ class PrivateInference(EvaluatesModel):
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
         said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
         rows = records.X if about.steps else about.checked(records.X)
-        alike = self.unit_weighting == "mean" or not records.by_unit
-        if alike and released_score(about.linear) and is_of_fit(params["model"], X):
+        if released_score(about.linear) and is_of_fit(params["model"], X):
             shape = records.n_rows, about.coef.size
             about = replace(about, of_fit=reading_of_fit(about, shape, records.by_unit))
         return replace(records, X=rows, about=about, assumptions=(said, *records.assumptions))
 
-    def _plan(self, records: Judged) -> LookPlan:
-        return self._plan_about(records.n_rows, records.about, records.by_unit)
-
-    def _plan_about(self, n_rows: int, about: LinearPart, by_unit: bool = False) -> LookPlan:
+    def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
+        target = self.epsilon, self.delta, self._relation
         if isinstance(about, RegressionPart):
-            return ErrorPlan.of(self.epsilon, self.delta, self._relation, about.limit, n_rows)
-        return self._plan_look(by_unit, 1 + len(about.others))
+            plan: LookPlan = ErrorPlan.of(*target, about.limit, n_rows)
+        else:
+            plan = self._plan_look(1 + len(about.others))
+        return plan if self._joint is None else self._joint.with_noise(plan)
 
-    def _plan_look(self, by_unit: bool, n_parts: int = 1) -> LookPlan:
-        in_sum = by_unit and self.unit_weighting == "sum"
-        heaviest = float(self.max_unit_rows or 1) if in_sum else 1.0
+    def _plan_look(self, n_parts: int = 1) -> LookPlan:
         given = self.epsilon, self.delta, self._relation, self.covariance
-        return LookPlan.build(*given, heaviest, n_parts)
+        return LookPlan.build(*given, n_outputs=n_parts)
 
     def _spent(self, plan: LookPlan, by_unit: bool, assumptions: tuple[str, ...]) -> PrivacySpent:
         if by_unit:
-            most = f"each counts as one row, together as at most {plan.heaviest:g} rows"
-            equal = "they count equally, together as one row"
-            in_sum = self.unit_weighting == "sum"
-            assumptions = (about_units(most if in_sum else equal), *assumptions)
-        return super()._spent(plan, by_unit, assumptions)
+            assumptions = (about_units("they count equally, together as one row"), *assumptions)
+        spent = super()._spent(plan, by_unit, assumptions)
+        return spent if self._joint is None else self._joint.total(spent)
+
+    def _charge(self, spent: PrivacySpent, progress: FitProgress) -> None:
+        if self._joint is None:  # else it is charged before the fit
+            super()._charge(spent, progress)
 
     def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
         about, units, labels = records.about, records.units, records.targets
         X = about.encoded(records.X) if about.steps else records.X
         n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
-        shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
+        shares = np.ones(labels.size) if units is None else units.weights(1.0)
         bounds = about.data_norm, about.constant
         ones = np.ones(labels.size, np.int8)
         rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
@@ -352,7 +365,8 @@ class PrivateInference(EvaluatesModel):
         tables = [part.table(rows, labels, shares) for part in parts]
         stream = self._stream_of(plan, parts, X, labels, codes)
         found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
-        if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):  # else checked later
+        Records.check_rows(records)  # which both stages have read
+        if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):
             X.check_rows()
         return found
 
@@ -362,8 +376,7 @@ class PrivateInference(EvaluatesModel):
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
             weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
-            limit = getattr(plan, "limit", None)
-            public = plan.event, plan.adjacency, plan.heaviest, limit, weights
+            public = plan.event, plan.adjacency, 1.0, getattr(plan, "limit", None), weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 

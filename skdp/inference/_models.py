@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -15,19 +14,14 @@ from scipy.linalg import block_diag
 from sklearn.frozen import FrozenEstimator
 
 from skdp.base.parameters import cached_property, check_real
-from skdp.base.scikit_learn import (
-    BaseEstimator,
-    fitted_model,
-    last_and_meaning,
-    responds,
-)
+from skdp.base.scikit_learn import BaseEstimator, fitted_model, last_and_meaning, responds
 from skdp.estimators.labels import encode_labels
 from skdp.inference._fit_score import constant_of_fit, released_score
 from skdp.inference._release import (
     LARGEST_CONSTANT,
-    LARGEST_WEIGHT,
     constant_value,
     norm_of_rows,
+    refuse_weights,
 )
 from skdp.inference._stages import Reading
 from skdp.running import around_runs
@@ -59,11 +53,6 @@ class PublicWeights:
         Labels, sorted; None for a regression.
     feature_names : sequence of str or None, default=None
         Names of the columns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the coefficients are not finite numbers, or there are not two classes.
 
     Examples
     --------
@@ -113,6 +102,9 @@ class LinearPart:
     against: int | None = 0  # place of the class that it is compared with; None for all others
     others: tuple[LinearPart, ...] = ()  # further comparisons of a model of several classes
     of_fit: Reading | None = None  # the score that the fit has released
+
+    def __post_init__(self) -> None:
+        refuse_weights(self.theta)
 
     @property
     def kept(self) -> Any:
@@ -253,29 +245,33 @@ class _Shape(BaseEstimator):
 def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> LinearPart:
     """Return the linear part of a fitted classifier, or refuse the model."""
     _, linear = linear_end(model)
-    name = type(linear).__name__
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
         raise TypeError(
-            f"{name} has no coef_, intercept_ and classes_: odds ratios are those of a fitted "
-            "linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
+            f"{type(linear).__name__} has no coef_, intercept_ and classes_: odds ratios are those "
+            "of a fitted linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
         )
+    classes = np.asarray(linear.classes_)
     coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
     refuse_nonlinear(linear, coef, intercept)
+    pairs, logs = compared_classes(linear, classes.tolist(), reference)
+    if len(coef) == 1:
+        coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
+    if len(coef) != len(classes):
+        raise ValueError(f"{type(linear).__name__} must have a row of coef_ for each class.")
     columns = read_columns(model, data_norm, coef.shape[1])
-    parts = [
-        LinearPart(
+    parts = []
+    for code, base in pairs:
+        of_base = (0.0, 0.0) if base is None else (coef[base], intercept[base] - logs[base])
+        weights = coef[code] - of_base[0], float(intercept[code] - logs[code] - of_base[1])
+        parts.append(LinearPart(
             coef=weights[0],
             intercept=weights[1],
-            classes=np.asarray(linear.classes_),
-            code=codes[0],
-            against=codes[1],
+            classes=classes,
+            code=code,
+            against=base,
             **columns,
-        )
-        for weights, codes in _comparisons(linear, coef, intercept, reference)
-    ]
-    for part in parts:
-        refuse_huge(part)
+        ))  # fmt: skip
     return replace(parts[0], others=tuple(parts[1:]))
 
 
@@ -302,25 +298,30 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
     }
 
 
-def refuse_huge(part: LinearPart) -> None:
-    """Refuse weights whose margins may overflow."""
-    if not np.linalg.norm(part.theta) <= LARGEST_WEIGHT:
-        name = type(part.linear).__name__
-        raise ValueError(f"coefficients of {name} must be finite, and below {LARGEST_WEIGHT:g}.")
+def compared_classes(
+    linear: Any, labels: list[Any], reference: Any
+) -> tuple[list[tuple[int, int | None]], list[float]]:
+    """Return places of compared classes, and logarithms of the class weights of a model.
 
-
-def _comparisons(
-    linear: Any, coef: Array, intercept: Array, reference: Any
-) -> Iterator[tuple[tuple[Array, float], tuple[int, int | None]]]:
-    """Yield weights of comparisons of classes, without the effect of class weights, and classes."""
-    name, labels = type(linear).__name__, np.asarray(linear.classes_).tolist()
-    logs = _log_weights(linear, labels)
+    Public class weights have moved the intercepts of its fit by these.
+    """
+    name, given = type(linear).__name__, getattr(linear, "class_weight", None)
+    if given is not None and responds(linear, "_label_weights"):
+        given = linear._label_weights()
+    elif given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise ValueError(
+            f"the class weights of {name} were counted in the fit and are not stored, so that their"
+            " effect on the intercept is unknown. Fit with class_weight={label: weight} or "
+            "prevalence={label: share}, or pass PublicWeights with a corrected intercept."
+        )
+    logs = [math.log(float(given.get(label, 1.0))) for label in labels]
     if any(logs) and not getattr(linear, "fit_intercept", True):
         raise ValueError(f"{name} has class weights but no intercept, which they would move.")
-    if len(labels) == 2 and len(coef) == 1:
-        yield (coef[0], float(intercept[0] - logs[1] + logs[0])), (1, 0)
-        return
-    if reference not in (*labels, "rest") or len(coef) != len(labels):
+    if len(labels) == 2:
+        return [(1, 0)], logs
+    if reference not in (*labels, "rest"):
         raise ValueError(
             f"{name} has the classes {labels!r}: declare as reference= the one that others are "
             f"compared with, or 'rest' to compare each with all others, got {reference!r}."
@@ -328,12 +329,7 @@ def _comparisons(
     base = labels.index(reference) if reference in labels else None
     if base is None and any(logs):
         raise ValueError("reference='rest' is not supported for a model with class weights.")
-    for code in range(len(labels)):
-        if base is None:
-            yield (coef[code], float(intercept[code])), (code, None)
-        elif code != base:
-            shifted = intercept[code] - intercept[base] - logs[code] + logs[base]
-            yield (coef[code] - coef[base], float(shifted)), (code, base)
+    return [(code, base) for code in range(len(labels)) if code != base], logs
 
 
 def linear_end(model: Any) -> tuple[list[Any], Any]:
@@ -371,21 +367,6 @@ def refuse_nonlinear(
         raise TypeError(
             f"the scores of {type(linear).__name__} are not coef_ times columns plus intercept_."
         )
-
-
-def _log_weights(linear: Any, labels: list[Any]) -> list[float]:
-    """Return logarithms of public class weights, which move the intercepts of a fit."""
-    given = getattr(linear, "class_weight", None)
-    if given is None:
-        return [0.0] * len(labels)
-    weights = linear._label_weights() if responds(linear, "_label_weights") else given
-    if not isinstance(weights, dict):
-        raise ValueError(
-            f"the class weights of {type(linear).__name__} were counted in the fit and are not "
-            "stored, so that their effect on the intercept is unknown. Fit with public weights or "
-            "prevalence={label: share}, or pass PublicWeights with a corrected intercept."
-        )
-    return [math.log(float(weights.get(label, 1.0))) for label in labels]
 
 
 def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:

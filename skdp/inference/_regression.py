@@ -24,7 +24,6 @@ from skdp.inference._models import (
     LinearPart,
     linear_end,
     read_columns,
-    refuse_huge,
     refuse_nonlinear,
 )
 from skdp.inference._release import (
@@ -239,7 +238,6 @@ def read_regression(
         origin=origin,
         limit=limit,
     )
-    refuse_huge(part)
     meaning = getattr(linear, "_meaning", None)  # with lines in place of curves
     return part if meaning is None else replace(part, meaning=meaning)
 

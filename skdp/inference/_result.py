@@ -35,6 +35,8 @@ _NO_P_VALUE = {
 }
 # Deviations of its noise above which a released number is known.
 _KNOWN = 10.0
+_LOOK_AGAIN = "A second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
+_FIT_AGAIN = "Look at a fit with a larger epsilon."
 # Features that are named for a direction without information.
 _NAMED = 3
 
@@ -206,6 +208,7 @@ class InferenceResult(JsonRecord):
         """Fitted model with the estimates as coefficients, behind the steps of the model.
 
         It predicts probabilities, and its statement adds the charge of the look to that of the fit.
+        It is for two classes.
         `shape_functions` draws its functions with bands of sampling and noise.
         """
         return corrected_model(self.part, self.posterior, self.privacy_spent_)
@@ -227,7 +230,7 @@ class InferenceResult(JsonRecord):
     def change_of_margins(self) -> float:
         """Root mean square change of log odds from the model to the estimates.
 
-        Above 0.5, evaluate `model_` again. NaN without an intercept.
+        Above 0.5, evaluate `model_` again, for two classes. NaN without an intercept.
         """
         constant = self.part.constant / norm_of_rows(self.part.constant)
         return self.posterior.change_of_margins(constant) if constant else float("nan")
@@ -259,8 +262,8 @@ class InferenceResult(JsonRecord):
         if self._change > self._largest_change:
             found.append(
                 f"{self._moved} by {self._change:.2g} from the model to the estimates "
-                f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
-                "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
+                f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. "
+                + (_LOOK_AGAIN if len(part.classes) <= 2 else _FIT_AGAIN)
             )
         longest = 0.0 if part.meaning is None else part.meaning.longest
         if longest > part.data_norm * (1.0 + 1e-9):

@@ -138,16 +138,6 @@ class Judged(Records):
             self.beside.check_rows()
 
 
-class HasBins(DeclaredParameters):
-    """Mixin with the number of bins."""
-
-    n_bins: int | Auto = parameter(
-        'int or "auto"',
-        'Number of bins, at least 10. ``"auto"`` uses 10 to 44, depending on n and the noise.',
-        default="auto",
-    )
-
-
 class HasSubgroups(DeclaredParameters):
     """Mixin with the list of subgroups."""
 
@@ -164,9 +154,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     _listed: ClassVar[tuple[str, ...]] = (
         *("epsilon", "delta", "thresholds", "target_bounds", "largest_error", "n_bins"),
-        *("score_values", "covariance", "prior_sd", "data_norm", "error_sd", "reference"),
-        *("unit_weighting", "max_unit_rows", "adjacency", "accountant", "classes", "subgroups"),
-        *("random_state", "verbose"),
+        *("score_values", "covariance", "prior_sd", "data_norm", "error_sd", "reference", "share"),
+        *("adjacency", "accountant", "classes", "subgroups", "random_state", "verbose"),
     )
 
     _added_texts: ClassVar[dict[str, str]] = {
@@ -179,9 +168,14 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     delta: float = parameter(
         "float", "Failure probability, in (0, 1), well below 1/n.", default=1e-6, kw_only=False
     )
+    n_bins: int | Auto = parameter(
+        'int or "auto"',
+        'Number of bins, at least 10. ``"auto"`` uses 10 to 44, depending on n and the noise.',
+        default="auto",
+    )
+
     _method = ".evaluate"
     _arithmetic: ClassVar[str] = _ARITHMETIC
-    _records: ClassVar[type[Judged]] = Judged
     _needs_new_rows: ClassVar[bool] = True  # results on the rows of a fit flatter the model
     # Assumptions other than those about the rows, and released values.
     _assumptions: ClassVar[tuple[str, ...]]
@@ -201,8 +195,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._given("n_bins") not in ("auto", None):
-            check_integer("n_bins", self._given("n_bins"), at_least=10)
+        if self.n_bins != "auto":
+            check_integer("n_bins", self.n_bins, at_least=10)
         listed = self._given("subgroups")
         # Labels must equal themselves, which NaN does not; comparing pandas' NA gives NA.
         if any(
@@ -241,8 +235,8 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
         targets = self._encode(truth, about)
         members = self._members(subgroups, truth.size)
         units = None if groups is None else units_of(groups)
-        way, claims = self._examine(model, ask, X)
-        return self._records(
+        way, claims = examine_model(model, ask, X)
+        return Judged(
             *(X, targets),
             units=units,
             assumptions=(*claims, *where),
@@ -252,10 +246,6 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
             ask=ask,
             way=way,
         )
-
-    def _examine(self, model: Any, ask: Any, X: Any) -> tuple[Way, tuple[str, ...]]:
-        """Return how to call a model, and assumptions about it, or refuse it."""
-        return examine_model(model, ask, X)
 
     def _plan(self, records: Judged) -> Any:
         return self._plan_about(records.n_rows, records.about)

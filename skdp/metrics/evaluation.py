@@ -15,14 +15,14 @@ from skdp.base.scikit_learn import responds
 from skdp.estimators.labels import encode_labels
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics.base import EvaluatesModel, HasBins, HasSubgroups, Judged, ask_model
+from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
 from skdp.metrics.release import ReleasePlan, ScoreTables
 from skdp.metrics.result import FIGURES, PrivateEvaluationResult
 from skdp.statistics.noise import UNIT
 from skdp.tables.records import fit_context
 
 
-class ScoresRows(HasBins, EvaluatesModel):
+class ScoresRows(EvaluatesModel):
     """Base of estimators that release tables of a public classifier's scores by label."""
 
     _assumptions = (

@@ -17,7 +17,7 @@ from skdp.budget.charging import ChargesBudget
 from skdp.estimators.labels import read_numbers
 from skdp.fitting import FitProgress
 from skdp.mechanisms.random_stream import resolve_random_state
-from skdp.metrics.base import EvaluatesModel, HasBins, HasSubgroups, Judged, ask_model
+from skdp.metrics.base import EvaluatesModel, HasSubgroups, Judged, ask_model
 from skdp.metrics.errors import ErrorPlan, ErrorTables
 from skdp.metrics.regression_result import PrivateRegressionResult
 from skdp.statistics.noise import UNIT
@@ -27,7 +27,7 @@ from skdp.tables.records import fit_context
 _GUESSES = 200
 
 
-class PrivateRegressionEvaluation(HasSubgroups, HasBins, EvaluatesModel):
+class PrivateRegressionEvaluation(HasSubgroups, EvaluatesModel):
     """Performance of a public regressor on private rows, with intervals and one charge.
 
     Sums of errors and targets, and a table of errors by prediction, are released once, with noise.

@@ -1,0 +1,117 @@
+"""One (epsilon, delta) for a private fit and the look at its model, charged before both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_regressor
+
+from skdp.accounting import ComposedEvent, Event, GaussianEvent, calibrate_event
+from skdp.accounting.numerics import gaussian_profile
+from skdp.accounting.privacy_spent import PrivacySpent
+from skdp.base.parameters import Adjacency, Unit
+from skdp.base.pipelines import take_apart, walk
+from skdp.base.scikit_learn import is_private, last_step, whom_it_protects
+from skdp.budget.charging import charge_fit, is_counted
+from skdp.budget.planning import find_epsilon
+from skdp.estimators.labels import encode_labels
+from skdp.exceptions import BudgetExceededError
+from skdp.inference._models import compared_classes
+from skdp.inference._release import LookPlan
+from skdp.mechanisms.contribution import ROUND_UP
+from skdp.tables.inputs import note_fit, validate_column
+
+# Shares of the squared mu for the fit.
+_OBJECTIVE, _OTHER = 0.4, 0.3
+_PLANNED = ("epsilon", "delta", "adjacency", "accountant")
+_WANTED = (
+    "fit_evaluate is for a linear private estimator of skdp with `epsilon` and without "
+    "`noise_multiplier`, or a pipeline of which only the last step is private. Fit other models "
+    "first, and use evaluate."
+)
+
+
+class JointCharge:
+    """Accountant of one fit, which charges fit and look together before the fit uses rows.
+
+    The look has the least noise with which the composition of both events meets the target.
+    """
+
+    def __init__(self, look: Any, adjacency: Adjacency) -> None:
+        self.look, self.adjacency = look, adjacency
+        self.event: Any = None
+        self.multiplier = math.inf
+        self.fitted: Any = None
+
+    def fit(self, estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+        """Return a fitted clone of an estimator, or refuse it before the charge."""
+        linear, look, delta = last_step(estimator), self.look, float(self.look.delta)
+        prefix = find_epsilon(estimator).removesuffix("epsilon")
+        own = linear.get_params(deep=False)
+        private = [step for step in walk(clone(estimator)) if is_private(step.estimator)]
+        bound = hasattr(linear, "_row_bound") and np.size(own.get("hidden_layer_sizes", ())) == 0
+        given = own.get("noise_multiplier") is not None or not set(_PLANNED) <= own.keys()
+        if len(private) != 1 or given or not bound:
+            raise TypeError(_WANTED)
+        self._check_look(linear, take_apart(estimator, X, y, groups)[1])
+        share = _OBJECTIVE if type(linear).__name__.startswith("ObjectivePert") else _OTHER
+        mu = gaussian_profile.mu(float(look.epsilon), delta)
+        mu *= math.sqrt(share if look.share == "auto" else look.share)
+        values = gaussian_profile.epsilon(mu, delta), delta, self.adjacency, self
+        planned = zip([prefix + name for name in _PLANNED], values, strict=True)
+        model = clone(estimator).set_params(**dict(planned))
+        look._protects = whom_it_protects(model)
+        name = "groups" if hasattr(model, "_take_apart") else f"{prefix}groups"
+        model.fit(X, y, **({} if groups is None else {name: groups}))
+        note_fit(model, X, charged=is_counted(look))
+        self.fitted = last_step(model).privacy_spent_
+        return model.set_params(**{f"{prefix}accountant": linear.accountant})
+
+    def _check_look(self, linear: Any, labels: Any) -> None:
+        """Refuse a look at the model of an estimator, as far as it is known before the fit."""
+        if is_regressor(linear):
+            if self.look.error_sd is None:
+                raise ValueError("declare error_sd, a rough standard deviation of the errors.")
+        elif labels is not None:
+            known = encode_labels(validate_column(labels), linear.classes)[0]
+            compared_classes(linear, known.tolist(), self.look.reference)
+
+    def reserve(self, event: Event, *, seeded: bool, unit: Unit, **_: Any) -> None:
+        """Find the noise of the look, and charge both."""
+        if self.event is not None:
+            raise BudgetExceededError("the estimator charges twice in one fit; one was planned.")
+        look, adjacency = self.look, self.adjacency
+
+        def both(multiplier: float) -> Event:
+            return ComposedEvent((event, GaussianEvent(multiplier)))
+
+        target = float(look.epsilon), float(look.delta)
+        self.multiplier = calibrate_event(both, *target, adjacency=adjacency)
+        self.event = both(self.multiplier)
+        spent = look._record_of(self.event, adjacency, "a fit and a look at it", (), ())
+        spent = replace(spent, seeded=seeded or spent.seeded, unit=unit)
+        charge_fit(look, spent, None, ".fit_evaluate")
+
+    def with_noise(self, plan: LookPlan) -> LookPlan:
+        """Return the plan of a look with the noise that was charged."""
+        return replace(plan, sums=plan.sums.continuous(self.multiplier * ROUND_UP))
+
+    def total(self, spent: PrivacySpent) -> PrivacySpent:
+        """Return the record of fit and look, from that of the look."""
+        fitted: PrivacySpent = self.fitted
+        if fitted.unit != spent.unit:
+            raise ValueError("fit and look must protect the same records: pass the same groups=.")
+        return replace(
+            spent,
+            event=self.event,
+            mechanism=f"{fitted.mechanism}; then {spent.mechanism}",
+            assumptions=tuple(dict.fromkeys((*fitted.assumptions, *spent.assumptions))),
+            released=(*fitted.released, *spent.released),
+            seeded=fitted.seeded or spent.seeded,
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> JointCharge:
+        return self  # a clone in the fit charges the same
