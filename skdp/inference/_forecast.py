@@ -5,8 +5,7 @@ Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,15 +18,12 @@ _NODES = 64
 _LEAST_MOMENT = 1e-10
 
 
-@dataclass(frozen=True)
-class ExpectedWidths:
+class ExpectedWidths(NamedTuple):
     """Widths that a look is expected to have, for each contrast, in log odds."""
 
     width: Array  # (k,)
     non_private: Array  # (k,) infinite where rows do not determine the contrast
     prior_share: Array  # (k,) posterior variance over prior variance
-    smallest_eigenvalue: float  # of the expected information
-    reliable: bool  # whether it exceeds the edge of the spectrum of noise
 
     @property
     def ratio(self) -> Array:
@@ -91,6 +87,4 @@ def expected_widths(
         both * np.sqrt(variance),
         np.where(lost, np.inf, both * np.sqrt(own)),
         variance / (rows**2 @ variances),
-        float(values[0]),
-        bool(values[0] >= matrix_noise * np.sqrt(2.0 * d)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from textwrap import fill
@@ -16,8 +16,9 @@ from skdp.accounting.records import JsonRecord
 from skdp.base.parameters import cached_property, check_real
 from skdp.inference._corrected import corrected_model
 from skdp.inference._models import LinearPart
-from skdp.inference._posterior import LookPosterior, look_posterior
+from skdp.inference._posterior import LookPosterior
 from skdp.inference._release import Look, norm_of_rows
+from skdp.inference._stages import posterior_of
 from skdp.reporting.coefficients import describe_effects
 from skdp.reporting.estimates import CoefficientIntervals
 
@@ -25,13 +26,15 @@ Array = NDArray[np.float64]
 
 # Above this share of the prior's variance, an interval reports little of the data.
 MOSTLY_PRIOR = 0.25
-# Above this change of log odds, the information at the weights of the look may be another one.
-# Above this number of times it, estimates may be on the wrong side.
-LARGEST_CHANGE, _FAR_CHANGE = 0.5, 2.0
-_WORD, _FAR = "mostly prior", "far from model"
-_NO_P_VALUE = {
-    _WORD: "the data reduce the variance of the prior by less than 3/4; no p-value.",
-    _FAR: "estimates are too far from the weights of the look; no p-value.",
+# Above this number of times the largest change, estimates may be on the wrong side.
+_FAR_CHANGE = 2.0
+_PRIOR, _FAR, _LEFT_OUT = "mostly prior", "far from model", "left out"
+_REASONS = {
+    _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. Use fewer "
+    "columns, levels with more rows, or a larger epsilon.",
+    _FAR: "estimates are too far from the weights of the look; no p-value. Evaluate result.model_ "
+    "again, for a new charge.",
+    _LEFT_OUT: "rows do not vary there, by their description or in this variant; no estimate.",
 }
 # Deviations of its noise above which a released number is known.
 _KNOWN = 10.0
@@ -93,15 +96,13 @@ class InferenceResult(JsonRecord):
     _moved: ClassVar[str] = "Log odds change"
     _estimated: ClassVar[str] = "log odds that fit best"
     _range: ClassVar[str] = "per half the range of a column"
+    # Largest change at which one step suffices.
+    _largest_change: ClassVar[Any] = 0.5
 
     @cached_property
     def posterior(self) -> LookPosterior:
         """Law of the scaled weights of the population, given the look."""
-        look = self.look
-        found = look_posterior(
-            *(look.theta, look.score, look.information, look.score_noise, look.matrix_noise),
-            *(self.prior_sd, look.squares, look.squares_noise),
-        )
+        found = posterior_of(self.look, self.prior_sd)
         return replace(found, theta=found.theta + self.part.shift)
 
     def table(
@@ -128,7 +129,7 @@ class InferenceResult(JsonRecord):
             - "odds_ratio", "odds_low", "odds_high": their exponentials;
             - "p_value": two-sided, NaN with a note;
             - "prior_share": posterior variance over prior variance;
-            - "note": "mostly prior" if this exceeds 1/4, "far from model", or empty;
+            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty;
             - "is_reference": whether a row is a reference level.
 
             `reason` explains the notes, and adds advice.
@@ -140,10 +141,7 @@ class InferenceResult(JsonRecord):
         KeyError
             If a reference names no column.
         """
-        told, functions, at = self._effects(reference)
-        found = self._intervals(told, functions, level, at)
-        found.reason = " ".join(filter(None, [found.reason, *self.advice]))
-        return found
+        return self._intervals(*self._effects(reference), level, self.advice)
 
     def contrast(
         self,
@@ -166,14 +164,15 @@ class InferenceResult(JsonRecord):
         Returns
         -------
         CoefficientIntervals
-            The same columns, with one row.
+            The same columns, with one row. A change of nothing is a reference.
 
         Raises
         ------
         KeyError
             If a name is neither a row nor a column.
         ValueError
-            For invalid numbers, or a column whose effect depends on others.
+            For invalid numbers, cells that the column does not describe, or a column whose effect
+            depends on others.
         """
         told, functions, _ = self._effects(reference)
         total, words = np.zeros(functions.shape[1]), []
@@ -187,11 +186,13 @@ class InferenceResult(JsonRecord):
             (places,) = np.nonzero(told["name"] == name)
             if places.size == 0:
                 raise KeyError(f"{name!r} is no row of the table: {told['name'].tolist()}.")
-            total += check_real(f"changes[{name!r}]", change) * functions[places[0]]
+            factor = check_real(f"changes[{name!r}]", change, at_least=-1e30, at_most=1e30)
+            total += factor * functions[places[0]]
             words.append(f"{change:g} {name}")
         text = {key: np.array([""], dtype=object) for key in ("column", "level", "step")}
         row = {"name": np.array([", ".join(words)], dtype=object), **text}
-        return self._intervals({**row, "is_reference": np.array([False])}, total[None], level)
+        return self._intervals({**row, "is_reference": np.array([not total.any()])}, total[None],
+                               "", level)  # fmt: skip
 
     def to_frame(self, level: float = 0.95, reference: Mapping[str, Any] | None = None) -> Any:
         """Return `table` as a pandas frame, one row per column or level; it needs pandas."""
@@ -216,7 +217,7 @@ class InferenceResult(JsonRecord):
 
         Below `noise_edge`, noise alone may have caused it, and some contrast is mostly prior.
         """
-        return self.posterior.smallest_eigenvalue
+        return float(self.posterior.eigenvalues[0])
 
     @property
     def noise_edge(self) -> float:
@@ -229,13 +230,13 @@ class InferenceResult(JsonRecord):
 
         Above 0.5, evaluate `model_` again. NaN without an intercept.
         """
-        constant = self.part.constant / norm_of_rows(self.part.constant)
-        return self.posterior.change_of_margins(constant) if constant else float("nan")
-
-    @property
-    def _largest_change(self) -> float:
-        """Largest change at which one step suffices."""
-        return LARGEST_CHANGE
+        if self.part.constant == 0.0:
+            return float("nan")
+        law, constant = self.posterior, self.part.constant / norm_of_rows(self.part.constant)
+        squares = (law.basis.T @ (law.mean - law.theta)) ** 2
+        # Sum of p (1 - p).
+        weight = max(self.look.information[-1, -1], self.look.matrix_noise) / constant**2
+        return float(np.sqrt(np.maximum(law.eigenvalues, 0.0) @ squares / weight))
 
     @property
     def _change(self) -> float:
@@ -318,37 +319,44 @@ class InferenceResult(JsonRecord):
         return {key: column[:-1] for key, column in told.items()}, functions[:-1, :-1], ""
 
     def _intervals(
-        self, told: dict[str, Any], functions: Array, level: float, at: str = ""
+        self,
+        told: dict[str, Any],
+        functions: Array,
+        at: str,
+        level: float,
+        advice: Sequence[str] = (),
     ) -> CoefficientIntervals:
         """Return a table of linear functions of the coefficients."""
         tail = 0.5 - 0.5 * check_real("level", level, above=0.0, below=1.0)
-        rows, law = functions @ self.part.contrasts, self.posterior
-        told, is_reference = dict(told), told["is_reference"]
-        of_rows = ~is_reference & rows.any(axis=1)
-        low, high = np.where(of_rows, law.quantiles(rows, [tail, 1.0 - tail]).T, 0.0)
-        share = np.where(of_rows, law.prior_share(rows), np.nan)
-        note = np.where(share > MOSTLY_PRIOR, _WORD, "").astype(object)
+        rows, is_reference = functions @ self.part.contrasts, told["is_reference"]
+        law, estimated = self.posterior.laws(rows), rows.any(axis=1)
+        low, high = law.quantiles([tail, 1.0 - tail]).T
+        note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
         if self._change > _FAR_CHANGE * self._largest_change:
-            note[of_rows & (note == "")] = _FAR
-        del told["is_reference"]
+            note[note == ""] = _FAR
+        note[~estimated] = _LEFT_OUT
+        note[is_reference] = ""
         columns = {
-            **told,
-            "coefficient": rows @ law.mean,
-            "std_error": np.where(of_rows, law.deviations(rows), 0.0),
-            **{"low": low, "high": high},
-            "p_value": np.where(of_rows & (note == ""), law.p_values(rows), np.nan),
-            **{"prior_share": share, "note": note, "is_reference": is_reference},
+            "coefficient": law.mean,
+            "std_error": law.deviation,
+            "low": low,
+            "high": high,
+            "p_value": np.where(note == "", law.p_value, np.nan),
+            "prior_share": law.prior_share,
         }
-        unclear = [f"{word}: {why}" for word, why in _NO_P_VALUE.items() if word in note]
+        for name, values in columns.items():
+            exact = 0.0 if list(columns).index(name) < 4 else np.nan
+            columns[name] = np.where(is_reference, exact, np.where(estimated, values, np.nan))
+        reasons = [f"{word}: {why}" for word, why in _REASONS.items() if word in note]
         return CoefficientIntervals(
-            columns,
+            {**told, **columns, "note": note, "is_reference": is_reference},
             estimate="coefficient",
             confidence=level,
             target=self.part.target,
             intercept_at=at,
-            reason=" ".join(unclear),
+            reason=" ".join([*reasons, *advice]),
             ratio=self._ratio,
-            extra=("p_value", "note") if unclear else ("p_value",),
+            extra=("p_value", "note") if reasons else ("p_value",),
         )
 
 
