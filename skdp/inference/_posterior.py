@@ -6,6 +6,8 @@ Units are scaled: rows have norm at most 1, and weights are for these rows. Part
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +32,23 @@ _BLOCK_NUMBERS = 1 << 20
 _FAR = 1e3
 # Quantiles are accurate to this share of the least deviation of the mixture.
 _TOLERANCE, _STEPS = 1e-10, 120
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Released sums at weights, in scaled units, and the noise of each.
+
+    A reading of the score only, such as that of objective perturbation, has no information. Noise
+    of matrices is that on the diagonal, root 2 times that off it.
+    """
+
+    theta: Array  # (d,)
+    score: Array  # (d,)
+    score_noise: float
+    information: Array | None = None  # (d, d)
+    matrix_noise: float = math.inf
+    squares: Array | None = None  # (d, d) sum of products of scores, for the sandwich
+    squares_noise: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -59,9 +78,8 @@ class Laws:
 
     @property
     def prior_share(self) -> Array:
-        """Posterior variance over prior variance, (k,); 1 for a contrast of zeros."""
-        prior, ones = self.prior, np.ones(len(self.prior))
-        return np.divide(self.deviation, prior, out=ones, where=prior > 0.0) ** 2
+        """Posterior variance over prior variance, (k,)."""
+        return (self.deviation / np.maximum(self.prior, np.finfo(float).tiny)) ** 2
 
     @property
     def p_value(self) -> Array:
@@ -71,7 +89,7 @@ class Laws:
 
     def quantiles(self, probabilities: ArrayLike) -> Array:
         """Return quantiles, (k, p), for probabilities inside (0, 1)."""
-        levels = np.asarray(probabilities, dtype=np.float64)[:, None]  # arrays (p, k), (p, k, draws)
+        levels = np.asarray(probabilities, dtype=np.float64)[:, None]
         each = self.means + self.deviations * ndtri(levels)[:, :, None]
         low, high = each.min(axis=2), each.max(axis=2)
         for _ in range(_STEPS):
@@ -109,14 +127,13 @@ class LookPosterior:
         rows = rows / size[:, None]
         rotated, (k, d) = rows @ self.basis, rows.shape
         between = (self.basis.T / self.prior_sd**2) @ self.basis  # precision of the prior
-        most = ((rows * self.prior_sd) ** 2).sum(axis=1)
         means, variances = np.empty((2, k, len(self.pull)))
         within = np.zeros((k, k))
         step = max(1, _BLOCK_NUMBERS // (d * max(k, d)))
         for start in range(0, len(self.pull), step):
             block = slice(start, start + step)
             gain = self.gain[block]
-            # The precision, scaled to a diagonal of 1: its eigenvalues are at most d.
+            # Precisions are scaled to a diagonal of 1.
             scale = 1.0 / np.sqrt(gain * self.curvature[block] + np.diagonal(between))
             matrix = scale[:, :, None] * between * scale[:, None, :]
             matrix[:, np.arange(d), np.arange(d)] = 1.0
@@ -124,9 +141,7 @@ class LookPosterior:
             solved = np.linalg.solve(matrix, right.transpose(0, 2, 1)).transpose(0, 2, 1)
             solved *= scale[:, None, :]
             means[:, block] = (solved @ self.pull[block, :, None])[..., 0].T
-            # Bounds that rounding may not cross.
-            least = (right**2).sum(axis=2).T / d
-            own = np.clip((solved * rotated).sum(axis=2).T, least, most[:, None])
+            own = (solved * rotated).sum(axis=2).T
             within += solved.sum(axis=0) @ rotated.T
             if self.cross is not None:
                 weight = solved * gain[:, None, :]
@@ -137,61 +152,44 @@ class LookPosterior:
         means += (rows @ self.theta)[:, None]
         deviations = np.sqrt(np.maximum(variances, np.finfo(float).tiny)) * size[:, None]
         within *= np.outer(size, size) / len(self.pull)
-        return Laws(means * size[:, None], deviations, within, np.sqrt(most) * size)
+        prior = np.linalg.norm(rows * self.prior_sd, axis=1) * size
+        return Laws(means * size[:, None], deviations, within, prior)
 
     @cached_property
-    def _coefficients(self) -> Laws:
+    def coefficients(self) -> Laws:
+        """Laws of the coefficients; their means are the corrected model."""
         return self.laws(np.eye(len(self.theta)))
-
-    @property
-    def mean(self) -> Array:
-        """Posterior means of the coefficients, (d,): the corrected model."""
-        return self._coefficients.mean
-
-    @property
-    def covariance(self) -> Array:
-        """Posterior covariance of the coefficients, (d, d)."""
-        return self._coefficients.covariance
 
     def quantiles(self, contrasts: ArrayLike, probabilities: ArrayLike) -> Array:
         """Return quantiles of each contrast, (k, p)."""
         return self.laws(contrasts).quantiles(probabilities)
 
 
-def look_posterior(
-    theta: ArrayLike,
-    score: ArrayLike,
-    information: ArrayLike,
-    score_noise: float,
-    matrix_noise: float,
-    prior_sd: ArrayLike,
-    covariance: ArrayLike | None = None,
-    covariance_noise: float = 0.0,
-) -> LookPosterior:
-    """Return the posterior of the coefficients from one look, a function of its arguments only."""
-    # Noise is that on the diagonal of matrices, root 2 times that off it. The information may be
-    # indefinite. `covariance` is the sum of products of scores, for the sandwich.
-    weights, reading, matrix = map(_clipped, (theta, score, information))
-    s1, s2, s3 = np.clip([score_noise, matrix_noise, covariance_noise], 1.0 / _LARGEST, _LARGEST)
-    prior = np.clip(np.broadcast_to(prior_sd, weights.shape), 1.0 / _LARGEST, _LARGEST)
+def posterior_of(reading: Reading, prior_sd: Array) -> LookPosterior:
+    """Return the posterior of the coefficients, a function of its arguments only.
+
+    The released information may be indefinite.
+    """
+    if reading.information is None:
+        raise ValueError("A posterior needs a reading of the information.")
+    given = reading.theta, reading.score, reading.information
+    if not all(np.isfinite(each).all() for each in given):
+        raise ValueError("A reading must have finite numbers.")
+    theta, score, matrix = (np.clip(each, -_LARGEST, _LARGEST) for each in given)
+    noises = reading.score_noise, reading.matrix_noise, reading.squares_noise
+    s1, s2, s3 = np.clip(noises, 1.0 / _LARGEST, _LARGEST)
+    prior = np.clip(prior_sd, 1.0 / _LARGEST, _LARGEST)
     prior = np.maximum(prior, 1e-6 * prior.max())
     values, basis = np.linalg.eigh(0.5 * (matrix + matrix.T))
     middle, cross = None, None
-    if covariance is not None:
-        products = basis.T @ _clipped(covariance) @ basis
+    if reading.squares is not None:
+        products = basis.T @ np.clip(reading.squares, -_LARGEST, _LARGEST) @ basis
         middle, cross = _shrink(products, np.maximum(values, s2), s3)
-    axes = basis.T @ reading, -basis.T @ weights, (basis**2).T @ prior**2
-    drawn, spread = _draw(values, s1, s2, *axes, middle)
+    axes = basis.T @ score, -basis.T @ theta, (basis**2).T @ prior**2
+    drawn, spread = _draw(values, s1, s2, axes, middle)
     gain = drawn / spread
-    pull = gain * axes[0] - (basis.T / prior**2) @ weights
-    return LookPosterior(weights, prior, values, basis, gain, drawn, pull, cross)
-
-
-def _clipped(values: ArrayLike) -> Array:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError("a look must have finite numbers.")
-    return np.clip(array, -_LARGEST, _LARGEST)
+    pull = gain * axes[0] - (basis.T / prior**2) @ theta
+    return LookPosterior(theta, prior, values, basis, gain, drawn, pull, cross)
 
 
 def _shrink(products: Array, expected: Array, noise: float) -> tuple[Array, Array]:
@@ -205,22 +203,15 @@ def _shrink(products: Array, expected: Array, noise: float) -> tuple[Array, Arra
 
 
 def _draw(
-    values: Array,
-    s1: float,
-    s2: float,
-    score: Array,
-    centre: Array,
-    prior: Array,
-    middle: Array | None,
+    values: Array, s1: float, s2: float, axes: Sequence[Array], middle: Array | None
 ) -> tuple[Array, Array]:
     """Return eigenvalues and variances of the score, (draws, d) both.
 
-    `centre` and `prior` are mean and variance of the distance from theta along each eigenvector,
-    and `middle` is the variance of the exact score; None stands for the eigenvalue.
+    `axes` are the score, and the prior mean and variance of the distance from theta.
     """
     grid = _positive_quantiles(values, s2)
     exact = grid if middle is None else np.broadcast_to(middle[:, None], grid.shape)
-    score, centre, prior = score[:, None], centre[:, None], prior[:, None]
+    score, centre, prior = (each[:, None] for each in axes)
     residual, extra = score - grid * centre, np.zeros((len(grid), 1))
     for _ in range(_ROUNDS + 1):
         variance = exact + s1**2 + extra

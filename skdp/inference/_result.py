@@ -328,25 +328,26 @@ class InferenceResult(JsonRecord):
     ) -> CoefficientIntervals:
         """Return a table of linear functions of the coefficients."""
         tail = 0.5 - 0.5 * check_real("level", level, above=0.0, below=1.0)
-        rows, is_reference = functions @ self.part.contrasts, told["is_reference"]
-        law, estimated = self.posterior.laws(rows), rows.any(axis=1)
+        told, rows = dict(told), functions @ self.part.contrasts
+        is_reference, estimated = told.pop("is_reference"), rows.any(axis=1)
+        law = self.posterior.laws(rows)
         low, high = law.quantiles([tail, 1.0 - tail]).T
         note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
         if self._change > _FAR_CHANGE * self._largest_change:
             note[note == ""] = _FAR
         note[~estimated] = _LEFT_OUT
         note[is_reference] = ""
-        columns = {
-            "coefficient": law.mean,
-            "std_error": law.deviation,
-            "low": low,
-            "high": high,
-            "p_value": np.where(note == "", law.p_value, np.nan),
-            "prior_share": law.prior_share,
+        found = {
+            "coefficient": (law.mean, 0.0),
+            "std_error": (law.deviation, 0.0),
+            **{"low": (low, 0.0), "high": (high, 0.0)},
+            "p_value": (np.where(note == "", law.p_value, np.nan), np.nan),
+            "prior_share": (law.prior_share, np.nan),
         }
-        for name, values in columns.items():
-            exact = 0.0 if list(columns).index(name) < 4 else np.nan
-            columns[name] = np.where(is_reference, exact, np.where(estimated, values, np.nan))
+        columns = {
+            name: np.where(is_reference, known, np.where(estimated, values, np.nan))
+            for name, (values, known) in found.items()
+        }
         reasons = [f"{word}: {why}" for word, why in _REASONS.items() if word in note]
         return CoefficientIntervals(
             {**told, **columns, "note": note, "is_reference": is_reference},

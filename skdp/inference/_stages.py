@@ -9,33 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.inference._posterior import LookPosterior, look_posterior
+from skdp.inference._posterior import Reading as Reading
+from skdp.inference._posterior import posterior_of as posterior_of
 
 Array = NDArray[np.float64]
 
 # Shares of the squared mu of the look.
 STAGES = (0.2, 0.8)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Released sums at weights, in scaled units, and the noise of each.
-
-    A reading of the score only, such as that of objective perturbation, has no information.
-    """
-
-    theta: Array  # (d,)
-    score: Array  # (d,)
-    score_noise: float
-    information: Array | None = None  # (d, d)
-    matrix_noise: float = math.inf
-    squares: Array | None = None  # (d, d) sum of products of scores, for the sandwich
-    squares_noise: float = math.inf
 
 
 def combine_readings(readings: Sequence[Reading]) -> Reading:
@@ -61,8 +45,8 @@ def second_weights(first: Sequence[Reading], second_noise: float, prior_sd: Arra
     own = [each.score_noise for each in first if each.information is not None]
     score_share = _precisions([before.score_noise, second_noise])[0][1]
     matrix_share = _precisions([_precisions(own)[1], second_noise])[0][1]
-    found = posterior_of(before, prior_sd)
-    return before.theta + stage_step(score_share, matrix_share) * (found.mean - before.theta)
+    corrected = posterior_of(before, prior_sd).coefficients.mean
+    return before.theta + stage_step(score_share, matrix_share) * (corrected - before.theta)
 
 
 def stage_step(score_share: float, matrix_share: float) -> float:
@@ -72,17 +56,6 @@ def stage_step(score_share: float, matrix_share: float) -> float:
     """
     share = max(matrix_share, 0.5)
     return 1.0 / (share + math.sqrt(share**2 - score_share * (2.0 * share - 1.0)))
-
-
-def posterior_of(reading: Reading, prior_sd: Array) -> LookPosterior:
-    """Return the posterior of the coefficients given a reading with information."""
-    if reading.information is None:
-        raise ValueError("A posterior needs a reading of the information.")
-    return look_posterior(
-        *(reading.theta, reading.score, reading.information),
-        *(reading.score_noise, reading.matrix_noise, prior_sd),
-        *(reading.squares, reading.squares_noise),
-    )
 
 
 def _precisions(deviations: Sequence[float]) -> tuple[Array, float]:
