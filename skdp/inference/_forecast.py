@@ -1,6 +1,6 @@
 """Widths of intervals before a look is paid for, from public numbers.
 
-Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.md`` derives them.
+Units are scaled. Section 9 of ``docs/proofs/inference.md`` derives them.
 """
 
 from __future__ import annotations
@@ -61,13 +61,12 @@ def expected_widths(
 ) -> ExpectedWidths:
     """Return the widths of intervals that one look is expected to give, in scaled units."""
     # `second_moments` are means of x x^T over records, `curvature` that of p (1 - p). Noise is that
-    # of `look_posterior`; `fit_noise` is that of a sum of scores, per coordinate.
-    rows = np.asarray(contrasts, dtype=np.float64)
-    moments = np.asarray(second_moments, dtype=np.float64)
-    d = len(moments)
+    # of a `Reading`; `fit_noise` is that of a sum of scores, per coordinate.
+    rows, moments = np.asarray(contrasts), np.asarray(second_moments)
     information = n_records * curvature * 0.5 * (moments + moments.T)
-    variances = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (d,)) ** 2
-    prior, identity = np.diag(1.0 / variances), np.eye(d)
+    identity = np.eye(len(moments))
+    variances = np.broadcast_to(prior_sd, len(moments)) ** 2.0
+    prior = np.diag(1.0 / variances)
 
     def posterior(noise: Array) -> Any:
         return np.linalg.inv(information @ np.linalg.solve(noise, information) + prior)
@@ -78,10 +77,9 @@ def expected_widths(
     variance = ((rows @ posterior(noise)) * rows).sum(axis=1)
 
     values, basis = np.linalg.eigh(information)
-    kept = values > _LEAST_MOMENT * values[-1]
-    squares = (rows @ basis) ** 2
-    own = (squares[:, kept] / values[kept]).sum(axis=1)
-    lost = squares[:, ~kept].sum(axis=1) > _LEAST_MOMENT * squares.sum(axis=1)
+    known, squares = values > _LEAST_MOMENT * values[-1], (rows @ basis) ** 2
+    own = (squares[:, known] / values[known]).sum(axis=1)
+    lost = squares[:, ~known].sum(axis=1) > _LEAST_MOMENT * squares.sum(axis=1)
     both = 2.0 * ndtri(0.5 + 0.5 * level)
     return ExpectedWidths(
         both * np.sqrt(variance),

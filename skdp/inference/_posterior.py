@@ -28,7 +28,7 @@ _LARGEST = 1e30
 _LEAST_SHARE = 0.05
 # Draws that are solved for together fit the cache.
 _BLOCK_NUMBERS = 1 << 20
-# A normal law cut this many deviations above its centre is exponential.
+# No information is further below 0, in deviations of its noise.
 _FAR = 1e3
 # Quantiles are accurate to this share of the least deviation of the mixture.
 _TOLERANCE, _STEPS = 1e-10, 120
@@ -235,8 +235,6 @@ def _draw(
 def _positive_quantiles(centres: Array, deviation: float) -> Array:
     """Return quantiles of normal laws cut to positive numbers, (d, grid)."""
     levels = np.log1p(-(np.arange(_GRID) + 0.5) / _GRID)
-    start = -centres[:, None] / deviation
-    tail = levels + log_ndtr(-np.minimum(start, _FAR))
-    exponential = -levels / np.maximum(start, 1.0)  # the law of the excess far in the tail
-    drawn = np.where(start > _FAR, exponential, -ndtri_exp(tail) - start)
+    start = np.minimum(-centres[:, None] / deviation, _FAR)
+    drawn = -ndtri_exp(levels + log_ndtr(-start)) - start
     return np.clip(deviation * drawn, 1.0 / _LARGEST, _LARGEST)

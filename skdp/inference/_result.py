@@ -29,15 +29,17 @@ MOSTLY_PRIOR = 0.25
 # Above this number of times the largest change, estimates may be on the wrong side.
 _FAR_CHANGE = 2.0
 _PRIOR, _FAR, _LEFT_OUT = "mostly prior", "far from model", "left out"
+_REMEDY = "Use fewer columns, levels with more rows, or a larger epsilon."
 _REASONS = {
-    _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. Use fewer "
-    "columns, levels with more rows, or a larger epsilon.",
-    _FAR: "estimates are too far from the weights of the look; no p-value. Evaluate result.model_ "
-    "again, for a new charge.",
+    _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. " + _REMEDY,
+    _FAR: "estimates are too far from the weights of the look; no p-value. A second look, "
+    "evaluate(result.model_, ...), is at the estimates, for a new charge.",
     _LEFT_OUT: "rows do not vary there, by their description or in this variant; no estimate.",
 }
 # Deviations of its noise above which a released number is known.
 _KNOWN = 10.0
+# Below this share of its terms, a sum is a rounding error.
+_ROUNDED = 1e-12
 # Features that are named for a direction without information.
 _NAMED = 3
 
@@ -96,8 +98,6 @@ class InferenceResult(JsonRecord):
     _moved: ClassVar[str] = "Log odds change"
     _estimated: ClassVar[str] = "log odds that fit best"
     _range: ClassVar[str] = "per half the range of a column"
-    # Largest change at which one step suffices.
-    _largest_change: ClassVar[Any] = 0.5
 
     @cached_property
     def posterior(self) -> LookPosterior:
@@ -124,13 +124,11 @@ class InferenceResult(JsonRecord):
         CoefficientIntervals
             Dictionary of columns that prints as a table, with `to_frame` and `to_latex`:
 
-            - "name", "column", "level", "step": the change;
+            - "name", "column", "level", "step", "is_reference": the change;
             - "coefficient", "std_error", "low", "high": log odds with an interval;
             - "odds_ratio", "odds_low", "odds_high": their exponentials;
-            - "p_value": two-sided, NaN with a note;
-            - "prior_share": posterior variance over prior variance;
-            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty;
-            - "is_reference": whether a row is a reference level.
+            - "p_value": two-sided, NaN with a note, and "prior_share" of the variance;
+            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty.
 
             `reason` explains the notes, and adds advice.
 
@@ -164,20 +162,19 @@ class InferenceResult(JsonRecord):
         Returns
         -------
         CoefficientIntervals
-            The same columns, with one row. A change of nothing is a reference.
+            The same columns, with one row.
 
         Raises
         ------
         KeyError
             If a name is neither a row nor a column.
         ValueError
-            For invalid numbers, cells that the column does not describe, or a column whose effect
-            depends on others.
+            For invalid numbers or cells, or a column whose effect depends on others.
         """
         told, functions, _ = self._effects(reference)
         total, words = np.zeros(functions.shape[1]), []
         for name, change in changes.items():
-            if isinstance(change, tuple):
+            if isinstance(change, tuple | list):
                 if self.part.meaning is None or len(change) != 2:
                     raise ValueError("a change is a pair of cells of a schema's column.")
                 total[: self.part.coef.size] += self.part.meaning.change(name, change)
@@ -189,10 +186,10 @@ class InferenceResult(JsonRecord):
             factor = check_real(f"changes[{name!r}]", change, at_least=-1e30, at_most=1e30)
             total += factor * functions[places[0]]
             words.append(f"{change:g} {name}")
-        text = {key: np.array([""], dtype=object) for key in ("column", "level", "step")}
-        row = {"name": np.array([", ".join(words)], dtype=object), **text}
-        return self._intervals({**row, "is_reference": np.array([not total.any()])}, total[None],
-                               "", level)  # fmt: skip
+        texts = {"name": ", ".join(words), "column": "", "level": "", "step": ""}
+        row: dict[str, Any] = {key: np.array([own], dtype=object) for key, own in texts.items()}
+        row["is_reference"] = np.array([not total.any()])
+        return self._intervals(row, total[None], "", level)
 
     def to_frame(self, level: float = 0.95, reference: Mapping[str, Any] | None = None) -> Any:
         """Return `table` as a pandas frame, one row per column or level; it needs pandas."""
@@ -226,21 +223,26 @@ class InferenceResult(JsonRecord):
 
     @property
     def change_of_margins(self) -> float:
-        """Root mean square change of log odds from the model to the estimates.
+        """Root mean square change of log odds from the weights of the look to the estimates.
 
         Above 0.5, evaluate `model_` again. NaN without an intercept.
         """
         if self.part.constant == 0.0:
             return float("nan")
-        law, constant = self.posterior, self.part.constant / norm_of_rows(self.part.constant)
-        squares = (law.basis.T @ (law.mean - law.theta)) ** 2
-        # Sum of p (1 - p).
-        weight = max(self.look.information[-1, -1], self.look.matrix_noise) / constant**2
+        law, look = self.posterior, self.look
+        squares = (law.basis.T @ (law.coefficients.mean - law.theta)) ** 2
+        constant = self.part.constant / norm_of_rows(self.part.constant)
+        weight = max(look.information[-1, -1], look.matrix_noise) / constant**2  # of all rows
         return float(np.sqrt(np.maximum(law.eigenvalues, 0.0) @ squares / weight))
 
     @property
+    def _largest_change(self) -> float:
+        """Largest change at which one step suffices."""
+        return 0.5
+
+    @property
     def _change(self) -> float:
-        """The same, or 0 if noise hides the information of the intercept's column."""
+        """Change of margins, or 0 if noise hides the information of the intercept's column."""
         known = self.look.information[-1, -1] > _KNOWN * self.look.matrix_noise
         return self.change_of_margins if self.part.constant and known else 0.0
 
@@ -254,13 +256,12 @@ class InferenceResult(JsonRecord):
             found.append(
                 "In some direction the noise hides the information: its smallest eigenvalue is "
                 f"{self.smallest_eigenvalue:.3g}, and noise alone may have {self.noise_edge:.3g}. "
-                f"The features with most weight there are {names}. Use fewer columns, levels with "
-                "more rows, or a larger epsilon."
+                f"The features with most weight there are {names}. {_REMEDY}"
             )
         if self._change > self._largest_change:
             found.append(
-                f"{self._moved} by {self._change:.2g} from the model to the estimates "
-                f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
+                f"{self._moved} by {self._change:.2g} from the weights of the look to the "
+                f"estimates (root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
                 "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
             )
         longest = 0.0 if part.meaning is None else part.meaning.longest
@@ -275,35 +276,29 @@ class InferenceResult(JsonRecord):
     def limits(self) -> str:
         """Statement on the estimates, the prior and cases that intervals do not cover."""
         return (
-            "Each interval by itself covers sampling and privacy noise for the "
-            f"{self._estimated} in the population. It does not cover a choice of columns by "
-            "private scores. Prior: "
+            f"Each interval by itself covers sampling and privacy noise for the {self._estimated} "
+            "in the population. It does not cover a choice of columns by private scores. Prior: "
             f"normal around 0, with deviation {self.prior_deviation:g} {self._range}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and the released numbers as plain, JSON-ready values."""
         table = self.table()
+        names = "smallest_eigenvalue", "noise_edge", "change_of_margins", "advice", "limits"
         return _plain({
             "target": table.target,
             "level": table.confidence,
             "coefficients": table,
             "intercept_at": table.intercept_at,
-            "smallest_eigenvalue": self.smallest_eigenvalue,
-            "noise_edge": self.noise_edge,
-            "change_of_margins": self.change_of_margins,
-            "advice": self.advice,
-            "limits": self.limits,
+            **{name: getattr(self, name) for name in (*names, "prior_sd")},
             "look": vars(self.look),
             "contrasts": self.part.contrasts,
-            "prior_sd": self.prior_sd,
             "privacy_spent": self.privacy_spent_.to_dict(),
         })  # fmt: skip
 
     def __repr__(self) -> str:
-        return (
-            f"{self.table()!r}\n{fill(self.limits, 100)}\nCost of the look: {self.privacy_spent_!r}"
-        )
+        cost = f"Cost of the look: {self.privacy_spent_!r}"
+        return "\n".join([repr(self.table()), fill(self.limits, 100), cost])
 
     def _repr_html_(self) -> str:
         limits = f"<p>{escape(self.limits)}</p>"
@@ -312,24 +307,19 @@ class InferenceResult(JsonRecord):
     def _effects(self, reference: Any) -> tuple[dict[str, NDArray[Any]], Array, str]:
         """Return columns that name effects, and their weights on coefficients and intercept."""
         meaning, kept = self.part.meaning, self.part.kept
-        found = describe_effects(self.part.names, meaning, reference or {}, kept)
+        told, functions, at = describe_effects(self.part.names, meaning, reference or {}, kept)
         if self.part.constant > 0.0:
-            return found
-        told, functions, _ = found
+            return told, functions, at
         return {key: column[:-1] for key, column in told.items()}, functions[:-1, :-1], ""
 
     def _intervals(
-        self,
-        told: dict[str, Any],
-        functions: Array,
-        at: str,
-        level: float,
-        advice: Sequence[str] = (),
+        self, told: Any, functions: Array, at: str, level: float, advice: Sequence[str] = ()
     ) -> CoefficientIntervals:
         """Return a table of linear functions of the coefficients."""
         tail = 0.5 - 0.5 * check_real("level", level, above=0.0, below=1.0)
         told, rows = dict(told), functions @ self.part.contrasts
-        is_reference, estimated = told.pop("is_reference"), rows.any(axis=1)
+        size = np.abs(functions) @ np.abs(self.part.contrasts)
+        is_reference, estimated = told.pop("is_reference"), (np.abs(rows) > _ROUNDED * size).any(1)
         law = self.posterior.laws(rows)
         low, high = law.quantiles([tail, 1.0 - tail]).T
         note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
@@ -337,17 +327,12 @@ class InferenceResult(JsonRecord):
             note[note == ""] = _FAR
         note[~estimated] = _LEFT_OUT
         note[is_reference] = ""
-        found = {
-            "coefficient": (law.mean, 0.0),
-            "std_error": (law.deviation, 0.0),
-            **{"low": (low, 0.0), "high": (high, 0.0)},
-            "p_value": (np.where(note == "", law.p_value, np.nan), np.nan),
-            "prior_share": (law.prior_share, np.nan),
-        }
-        columns = {
-            name: np.where(is_reference, known, np.where(estimated, values, np.nan))
-            for name, (values, known) in found.items()
-        }
+        p_value = np.where(note == "", law.p_value, np.nan)
+        columns = {"coefficient": law.mean, "std_error": law.deviation, "low": low, "high": high,
+                   "p_value": p_value, "prior_share": law.prior_share}  # fmt: skip
+        for name, values in columns.items():
+            known = np.nan if name in ("p_value", "prior_share") else 0.0
+            columns[name] = np.where(is_reference, known, np.where(estimated, values, np.nan))
         reasons = [f"{word}: {why}" for word, why in _REASONS.items() if word in note]
         return CoefficientIntervals(
             {**told, **columns, "note": note, "is_reference": is_reference},
@@ -365,8 +350,8 @@ def _plain(value: Any) -> Any:
     """Return lists, numbers and texts, with None for numbers that are not finite."""
     if isinstance(value, Mapping):
         return {name: _plain(own) for name, own in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
         return [_plain(own) for own in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value
