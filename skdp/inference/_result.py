@@ -30,10 +30,10 @@ MOSTLY_PRIOR = 0.25
 _FAR_CHANGE = 2.0
 _PRIOR, _FAR, _LEFT_OUT = "mostly prior", "far from model", "left out"
 _REMEDY = "Use fewer columns, levels with more rows, or a larger epsilon."
+_SECOND = "A second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
 _REASONS = {
     _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. " + _REMEDY,
-    _FAR: "estimates are too far from the weights of the look; no p-value. A second look, "
-    "evaluate(result.model_, ...), is at the estimates, for a new charge.",
+    _FAR: "estimates are too far from the weights of the look; no p-value. " + _SECOND,
     _LEFT_OUT: "rows do not vary there, by their description or in this variant; no estimate.",
 }
 # Deviations of its noise above which a released number is known.
@@ -261,8 +261,8 @@ class InferenceResult(JsonRecord):
         if self._change > self._largest_change:
             found.append(
                 f"{self._moved} by {self._change:.2g} from the weights of the look to the "
-                f"estimates (root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
-                "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
+                f"estimates (root mean square). Above {self._largest_change:.2g}, intervals may "
+                f"not cover. {_SECOND}"
             )
         longest = 0.0 if part.meaning is None else part.meaning.longest
         if longest > part.data_norm * (1.0 + 1e-9):
