@@ -45,21 +45,22 @@ class CorrectedRegression(_Corrected, LinearRegression):
 
 def corrected_model(part: LinearPart, law: LookPosterior, spent: PrivacySpent, **known: Any) -> Any:
     """Return the model of a look, with the estimates in a model of scikit-learn as last step."""
-    if len(part.classes) > 2:
-        raise TypeError("model_ is for two classes.")
-    back: NDArray[np.float64] = np.zeros((part.coef.size + 1, law.mean.size))
+    found: Any = CorrectedRegression(fit_intercept=part.constant > 0.0)
+    back: NDArray[np.float64] = np.zeros((part.coef.size + 1, law.theta.size))
     back[: len(part.contrasts)] = part.contrasts
-    values, joint = back @ law.mean, SimpleNamespace(noise_covariance=law.covariance)
-    of_classes = len(part.classes) == 2
-    kind: Any = CorrectedModel if of_classes else CorrectedRegression
-    found = kind(fit_intercept=part.constant > 0.0)
+    *coef, intercept = back @ law.coefficients.mean
+    known = {"coef_": np.array(coef), "intercept_": float(intercept), **known}
+    if len(part.classes):
+        if len(part.classes) > 2:
+            raise TypeError("model_ is for two classes.")
+        found = CorrectedModel(fit_intercept=part.constant > 0.0)
+        known = {key: np.array([value]) for key, value in known.items()}
+        known["classes_"] = part.classes
+    joint = SimpleNamespace(noise_covariance=law.coefficients.covariance)
     # Otherwise there was no fit, or the record includes it.
     alone = isinstance(spent.event, GaussianEvent) and not isinstance(part.linear, PublicWeights)
-    own = {"coef_": values[:-1], "intercept_": float(values[-1])}
-    if of_classes:
-        own = {"coef_": values[None, :-1], "intercept_": values[-1:], "classes_": part.classes}
-    vars(found).update(own | known)
     vars(found).update(
+        **known,
         n_features_in_=part.coef.size,
         privacy_spent_=spent,
         _coef_noise_=JointNoise(_ABOUT_BAND, 1.0, exact=True, solution=joint, back=back),

@@ -1,12 +1,11 @@
 """Widths of intervals before a look is paid for, from public numbers.
 
-Units are scaled, as in `look_posterior`. Section 9 of ``docs/proofs/inference.md`` derives them.
+Units are scaled. Section 9 of ``docs/proofs/inference.md`` derives them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,15 +18,12 @@ _NODES = 64
 _LEAST_MOMENT = 1e-10
 
 
-@dataclass(frozen=True)
-class ExpectedWidths:
+class ExpectedWidths(NamedTuple):
     """Widths that a look is expected to have, for each contrast, in log odds."""
 
     width: Array  # (k,)
     non_private: Array  # (k,) infinite where rows do not determine the contrast
     prior_share: Array  # (k,) posterior variance over prior variance
-    smallest_eigenvalue: float  # of the expected information
-    reliable: bool  # whether it exceeds the edge of the spectrum of noise
 
     @property
     def ratio(self) -> Array:
@@ -65,13 +61,12 @@ def expected_widths(
 ) -> ExpectedWidths:
     """Return the widths of intervals that one look is expected to give, in scaled units."""
     # `second_moments` are means of x x^T over records, `curvature` that of p (1 - p). Noise is that
-    # of `look_posterior`; `fit_noise` is that of a sum of scores, per coordinate.
-    rows = np.asarray(contrasts, dtype=np.float64)
-    moments = np.asarray(second_moments, dtype=np.float64)
-    d = len(moments)
+    # of a `Reading`; `fit_noise` is that of a sum of scores, per coordinate.
+    rows, moments = np.asarray(contrasts), np.asarray(second_moments)
     information = n_records * curvature * 0.5 * (moments + moments.T)
-    variances = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (d,)) ** 2
-    prior, identity = np.diag(1.0 / variances), np.eye(d)
+    identity = np.eye(len(moments))
+    variances = np.broadcast_to(prior_sd, len(moments)) ** 2.0
+    prior = np.diag(1.0 / variances)
 
     def posterior(noise: Array) -> Any:
         return np.linalg.inv(information @ np.linalg.solve(noise, information) + prior)
@@ -82,15 +77,12 @@ def expected_widths(
     variance = ((rows @ posterior(noise)) * rows).sum(axis=1)
 
     values, basis = np.linalg.eigh(information)
-    kept = values > _LEAST_MOMENT * values[-1]
-    squares = (rows @ basis) ** 2
-    own = (squares[:, kept] / values[kept]).sum(axis=1)
-    lost = squares[:, ~kept].sum(axis=1) > _LEAST_MOMENT * squares.sum(axis=1)
+    known, squares = values > _LEAST_MOMENT * values[-1], (rows @ basis) ** 2
+    own = (squares[:, known] / values[known]).sum(axis=1)
+    lost = squares[:, ~known].sum(axis=1) > _LEAST_MOMENT * squares.sum(axis=1)
     both = 2.0 * ndtri(0.5 + 0.5 * level)
     return ExpectedWidths(
         both * np.sqrt(variance),
         np.where(lost, np.inf, both * np.sqrt(own)),
         variance / (rows**2 @ variances),
-        float(values[0]),
-        bool(values[0] >= matrix_noise * np.sqrt(2.0 * d)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from textwrap import fill
@@ -16,8 +16,9 @@ from skdp.accounting.records import JsonRecord
 from skdp.base.parameters import cached_property, check_real
 from skdp.inference._corrected import corrected_model
 from skdp.inference._models import LinearPart
-from skdp.inference._posterior import LookPosterior, look_posterior
+from skdp.inference._posterior import LookPosterior
 from skdp.inference._release import Look, norm_of_rows
+from skdp.inference._stages import posterior_of
 from skdp.reporting.coefficients import describe_effects
 from skdp.reporting.estimates import CoefficientIntervals
 
@@ -25,18 +26,21 @@ Array = NDArray[np.float64]
 
 # Above this share of the prior's variance, an interval reports little of the data.
 MOSTLY_PRIOR = 0.25
-# Above this change of log odds, the information at the weights of the look may be another one.
-# Above this number of times it, estimates may be on the wrong side.
-LARGEST_CHANGE, _FAR_CHANGE = 0.5, 2.0
-_WORD, _FAR = "mostly prior", "far from model"
-_NO_P_VALUE = {
-    _WORD: "the data reduce the variance of the prior by less than 3/4; no p-value.",
-    _FAR: "estimates are too far from the weights of the look; no p-value.",
+# Above this number of times the largest change, estimates may be on the wrong side.
+_FAR_CHANGE = 2.0
+_PRIOR, _FAR, _LEFT_OUT = "mostly prior", "far from model", "left out"
+_REMEDY = "Use fewer columns, levels with more rows, or a larger epsilon."
+_SECOND = "A second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
+_FIT_AGAIN = "Look at a fit with a larger epsilon."
+_REASONS = {
+    _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. " + _REMEDY,
+    _FAR: "estimates are too far from the weights of the look; no p-value. " + _SECOND,
+    _LEFT_OUT: "rows do not vary there, by their description or in this variant; no estimate.",
 }
 # Deviations of its noise above which a released number is known.
 _KNOWN = 10.0
-_LOOK_AGAIN = "A second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
-_FIT_AGAIN = "Look at a fit with a larger epsilon."
+# Below this share of its terms, a sum is a rounding error.
+_ROUNDED = 1e-12
 # Features that are named for a direction without information.
 _NAMED = 3
 
@@ -99,11 +103,7 @@ class InferenceResult(JsonRecord):
     @cached_property
     def posterior(self) -> LookPosterior:
         """Law of the scaled weights of the population, given the look."""
-        look = self.look
-        found = look_posterior(
-            *(look.theta, look.score, look.information, look.score_noise, look.matrix_noise),
-            *(self.prior_sd, look.squares, look.squares_noise),
-        )
+        found = posterior_of(self.look, self.prior_sd)
         return replace(found, theta=found.theta + self.part.shift)
 
     def table(
@@ -125,13 +125,11 @@ class InferenceResult(JsonRecord):
         CoefficientIntervals
             Dictionary of columns that prints as a table, with `to_frame` and `to_latex`:
 
-            - "name", "column", "level", "step": the change;
+            - "name", "column", "level", "step", "is_reference": the change;
             - "coefficient", "std_error", "low", "high": log odds with an interval;
             - "odds_ratio", "odds_low", "odds_high": their exponentials;
-            - "p_value": two-sided, NaN with a note;
-            - "prior_share": posterior variance over prior variance;
-            - "note": "mostly prior" if this exceeds 1/4, "far from model", or empty;
-            - "is_reference": whether a row is a reference level.
+            - "p_value": two-sided, NaN with a note, and "prior_share" of the variance;
+            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty.
 
             `reason` explains the notes, and adds advice.
 
@@ -142,10 +140,7 @@ class InferenceResult(JsonRecord):
         KeyError
             If a reference names no column.
         """
-        told, functions, at = self._effects(reference)
-        found = self._intervals(told, functions, level, at)
-        found.reason = " ".join(filter(None, [found.reason, *self.advice]))
-        return found
+        return self._intervals(*self._effects(reference), level, self.advice)
 
     def contrast(
         self,
@@ -175,12 +170,12 @@ class InferenceResult(JsonRecord):
         KeyError
             If a name is neither a row nor a column.
         ValueError
-            For invalid numbers, or a column whose effect depends on others.
+            For invalid numbers or cells, or a column whose effect depends on others.
         """
         told, functions, _ = self._effects(reference)
         total, words = np.zeros(functions.shape[1]), []
         for name, change in changes.items():
-            if isinstance(change, tuple):
+            if isinstance(change, tuple | list):
                 if self.part.meaning is None or len(change) != 2:
                     raise ValueError("a change is a pair of cells of a schema's column.")
                 total[: self.part.coef.size] += self.part.meaning.change(name, change)
@@ -189,11 +184,13 @@ class InferenceResult(JsonRecord):
             (places,) = np.nonzero(told["name"] == name)
             if places.size == 0:
                 raise KeyError(f"{name!r} is no row of the table: {told['name'].tolist()}.")
-            total += check_real(f"changes[{name!r}]", change) * functions[places[0]]
+            factor = check_real(f"changes[{name!r}]", change, at_least=-1e30, at_most=1e30)
+            total += factor * functions[places[0]]
             words.append(f"{change:g} {name}")
-        text = {key: np.array([""], dtype=object) for key in ("column", "level", "step")}
-        row = {"name": np.array([", ".join(words)], dtype=object), **text}
-        return self._intervals({**row, "is_reference": np.array([False])}, total[None], level)
+        texts = {"name": ", ".join(words), "column": "", "level": "", "step": ""}
+        row: dict[str, Any] = {key: np.array([own], dtype=object) for key, own in texts.items()}
+        row["is_reference"] = np.array([not total.any()])
+        return self._intervals(row, total[None], "", level)
 
     def to_frame(self, level: float = 0.95, reference: Mapping[str, Any] | None = None) -> Any:
         """Return `table` as a pandas frame, one row per column or level; it needs pandas."""
@@ -219,7 +216,7 @@ class InferenceResult(JsonRecord):
 
         Below `noise_edge`, noise alone may have caused it, and some contrast is mostly prior.
         """
-        return self.posterior.smallest_eigenvalue
+        return float(self.posterior.eigenvalues[0])
 
     @property
     def noise_edge(self) -> float:
@@ -228,21 +225,26 @@ class InferenceResult(JsonRecord):
 
     @property
     def change_of_margins(self) -> float:
-        """Root mean square change of log odds from the model to the estimates.
+        """Root mean square change of log odds from the weights of the look to the estimates.
 
         Above 0.5, evaluate `model_` again, for two classes. NaN without an intercept.
         """
+        if self.part.constant == 0.0:
+            return float("nan")
+        law, look = self.posterior, self.look
+        squares = (law.basis.T @ (law.coefficients.mean - law.theta)) ** 2
         constant = self.part.constant / norm_of_rows(self.part.constant)
-        return self.posterior.change_of_margins(constant) if constant else float("nan")
+        weight = max(look.information[-1, -1], look.matrix_noise) / constant**2  # of all rows
+        return float(np.sqrt(np.maximum(law.eigenvalues, 0.0) @ squares / weight))
 
     @property
     def _largest_change(self) -> float:
         """Largest change at which one step suffices."""
-        return LARGEST_CHANGE
+        return 0.5
 
     @property
     def _change(self) -> float:
-        """The same, or 0 if noise hides the information of the intercept's column."""
+        """Change of margins, or 0 if noise hides the information of the intercept's column."""
         known = self.look.information[-1, -1] > _KNOWN * self.look.matrix_noise
         return self.change_of_margins if self.part.constant and known else 0.0
 
@@ -256,14 +258,13 @@ class InferenceResult(JsonRecord):
             found.append(
                 "In some direction the noise hides the information: its smallest eigenvalue is "
                 f"{self.smallest_eigenvalue:.3g}, and noise alone may have {self.noise_edge:.3g}. "
-                f"The features with most weight there are {names}. Use fewer columns, levels with "
-                "more rows, or a larger epsilon."
+                f"The features with most weight there are {names}. {_REMEDY}"
             )
         if self._change > self._largest_change:
             found.append(
-                f"{self._moved} by {self._change:.2g} from the model to the estimates "
-                f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. "
-                + (_LOOK_AGAIN if len(part.classes) <= 2 else _FIT_AGAIN)
+                f"{self._moved} by {self._change:.2g} from the weights of the look to the "
+                f"estimates (root mean square). Above {self._largest_change:.2g}, intervals may "
+                "not cover. " + (_SECOND if len(part.classes) <= 2 else _FIT_AGAIN)
             )
         longest = 0.0 if part.meaning is None else part.meaning.longest
         if longest > part.data_norm * (1.0 + 1e-9):
@@ -277,35 +278,29 @@ class InferenceResult(JsonRecord):
     def limits(self) -> str:
         """Statement on the estimates, the prior and cases that intervals do not cover."""
         return (
-            "Each interval by itself covers sampling and privacy noise for the "
-            f"{self._estimated} in the population. It does not cover a choice of columns by "
-            "private scores. Prior: "
+            f"Each interval by itself covers sampling and privacy noise for the {self._estimated} "
+            "in the population. It does not cover a choice of columns by private scores. Prior: "
             f"normal around 0, with deviation {self.prior_deviation:g} {self._range}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and the released numbers as plain, JSON-ready values."""
         table = self.table()
+        names = "smallest_eigenvalue", "noise_edge", "change_of_margins", "advice", "limits"
         return _plain({
             "target": table.target,
             "level": table.confidence,
             "coefficients": table,
             "intercept_at": table.intercept_at,
-            "smallest_eigenvalue": self.smallest_eigenvalue,
-            "noise_edge": self.noise_edge,
-            "change_of_margins": self.change_of_margins,
-            "advice": self.advice,
-            "limits": self.limits,
+            **{name: getattr(self, name) for name in (*names, "prior_sd")},
             "look": vars(self.look),
             "contrasts": self.part.contrasts,
-            "prior_sd": self.prior_sd,
             "privacy_spent": self.privacy_spent_.to_dict(),
         })  # fmt: skip
 
     def __repr__(self) -> str:
-        return (
-            f"{self.table()!r}\n{fill(self.limits, 100)}\nCost of the look: {self.privacy_spent_!r}"
-        )
+        cost = f"Cost of the look: {self.privacy_spent_!r}"
+        return "\n".join([repr(self.table()), fill(self.limits, 100), cost])
 
     def _repr_html_(self) -> str:
         limits = f"<p>{escape(self.limits)}</p>"
@@ -314,44 +309,42 @@ class InferenceResult(JsonRecord):
     def _effects(self, reference: Any) -> tuple[dict[str, NDArray[Any]], Array, str]:
         """Return columns that name effects, and their weights on coefficients and intercept."""
         meaning, kept = self.part.meaning, self.part.kept
-        found = describe_effects(self.part.names, meaning, reference or {}, kept)
+        told, functions, at = describe_effects(self.part.names, meaning, reference or {}, kept)
         if self.part.constant > 0.0:
-            return found
-        told, functions, _ = found
+            return told, functions, at
         return {key: column[:-1] for key, column in told.items()}, functions[:-1, :-1], ""
 
     def _intervals(
-        self, told: dict[str, Any], functions: Array, level: float, at: str = ""
+        self, told: Any, functions: Array, at: str, level: float, advice: Sequence[str] = ()
     ) -> CoefficientIntervals:
         """Return a table of linear functions of the coefficients."""
         tail = 0.5 - 0.5 * check_real("level", level, above=0.0, below=1.0)
-        rows, law = functions @ self.part.contrasts, self.posterior
-        told, is_reference = dict(told), told["is_reference"]
-        of_rows = ~is_reference & rows.any(axis=1)
-        low, high = np.where(of_rows, law.quantiles(rows, [tail, 1.0 - tail]).T, 0.0)
-        share = np.where(of_rows, law.prior_share(rows), np.nan)
-        note = np.where(share > MOSTLY_PRIOR, _WORD, "").astype(object)
+        told, rows = dict(told), functions @ self.part.contrasts
+        size = np.abs(functions) @ np.abs(self.part.contrasts)
+        is_reference, estimated = told.pop("is_reference"), (np.abs(rows) > _ROUNDED * size).any(1)
+        law = self.posterior.laws(rows)
+        low, high = law.quantiles([tail, 1.0 - tail]).T
+        note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
         if self._change > _FAR_CHANGE * self._largest_change:
-            note[of_rows & (note == "")] = _FAR
-        del told["is_reference"]
-        columns = {
-            **told,
-            "coefficient": rows @ law.mean,
-            "std_error": np.where(of_rows, law.deviations(rows), 0.0),
-            **{"low": low, "high": high},
-            "p_value": np.where(of_rows & (note == ""), law.p_values(rows), np.nan),
-            **{"prior_share": share, "note": note, "is_reference": is_reference},
-        }
-        unclear = [f"{word}: {why}" for word, why in _NO_P_VALUE.items() if word in note]
+            note[note == ""] = _FAR
+        note[~estimated] = _LEFT_OUT
+        note[is_reference] = ""
+        p_value = np.where(note == "", law.p_value, np.nan)
+        columns = {"coefficient": law.mean, "std_error": law.deviation, "low": low, "high": high,
+                   "p_value": p_value, "prior_share": law.prior_share}  # fmt: skip
+        for name, values in columns.items():
+            known = np.nan if name in ("p_value", "prior_share") else 0.0
+            columns[name] = np.where(is_reference, known, np.where(estimated, values, np.nan))
+        reasons = [f"{word}: {why}" for word, why in _REASONS.items() if word in note]
         return CoefficientIntervals(
-            columns,
+            {**told, **columns, "note": note, "is_reference": is_reference},
             estimate="coefficient",
             confidence=level,
             target=self.part.target,
             intercept_at=at,
-            reason=" ".join(unclear),
+            reason=" ".join([*reasons, *advice]),
             ratio=self._ratio,
-            extra=("p_value", "note") if unclear else ("p_value",),
+            extra=("p_value", "note") if reasons else ("p_value",),
         )
 
 
@@ -359,8 +352,8 @@ def _plain(value: Any) -> Any:
     """Return lists, numbers and texts, with None for numbers that are not finite."""
     if isinstance(value, Mapping):
         return {name: _plain(own) for name, own in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
         return [_plain(own) for own in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -8,13 +8,13 @@ together cost as much as one look.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.inference._posterior import LookPosterior, look_posterior
+from skdp.inference._posterior import Reading as Reading
+from skdp.inference._posterior import posterior_of as posterior_of
 
 Array = NDArray[np.float64]
 
@@ -22,36 +22,17 @@ Array = NDArray[np.float64]
 STAGES = (0.2, 0.8)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Released sums at weights, in scaled units, and the noise of each.
-
-    A reading of the score only, such as that of objective perturbation, has no information.
-    """
-
-    theta: Array  # (d,)
-    score: Array  # (d,)
-    score_noise: float
-    information: Array | None = None  # (d, d)
-    matrix_noise: float = math.inf
-    squares: Array | None = None  # (d, d) sum of products of scores, for the sandwich
-    squares_noise: float = math.inf
-
-
 def combine_readings(readings: Sequence[Reading]) -> Reading:
     """Return means of readings by their precision, at the mean of their weights.
 
     Weights are averaged like scores: each score is linear in the distance from its own weights.
     """
-    parts = _shares([each.score_noise for each in readings])
-    theta = sum(part * each.theta for part, each in zip(parts, readings, strict=True))
-    score = sum(part * each.score for part, each in zip(parts, readings, strict=True))
-    information, noise = _mean([(r.information, r.matrix_noise) for r in readings])
-    squares, spread = _mean([(r.squares, r.squares_noise) for r in readings])
-    deviation = _combined([each.score_noise for each in readings])
-    return Reading(
-        np.asarray(theta), np.asarray(score), deviation, information, noise, squares, spread
-    )
+    theta, _ = _mean((each.theta, each.score_noise) for each in readings)
+    score, deviation = _mean((each.score, each.score_noise) for each in readings)
+    assert theta is not None and score is not None
+    information = _mean((each.information, each.matrix_noise) for each in readings)
+    squares = _mean((each.squares, each.squares_noise) for each in readings)
+    return Reading(theta, score, deviation, *information, *squares)
 
 
 def second_weights(first: Sequence[Reading], second_noise: float, prior_sd: Array) -> Array:
@@ -61,11 +42,11 @@ def second_weights(first: Sequence[Reading], second_noise: float, prior_sd: Arra
     the noise of the second stage's score.
     """
     before = combine_readings(first)
-    score_share = _shares([before.score_noise, second_noise])[1]
     own = [each.score_noise for each in first if each.information is not None]
-    matrix_share = _shares([_combined(own), second_noise])[1]
-    found = posterior_of(before, prior_sd)
-    return before.theta + stage_step(score_share, matrix_share) * (found.mean - before.theta)
+    score_share = _precisions([before.score_noise, second_noise])[0][1]
+    matrix_share = _precisions([_precisions(own)[1], second_noise])[0][1]
+    corrected = posterior_of(before, prior_sd).coefficients.mean
+    return before.theta + stage_step(score_share, matrix_share) * (corrected - before.theta)
 
 
 def stage_step(score_share: float, matrix_share: float) -> float:
@@ -77,41 +58,17 @@ def stage_step(score_share: float, matrix_share: float) -> float:
     return 1.0 / (share + math.sqrt(share**2 - score_share * (2.0 * share - 1.0)))
 
 
-def posterior_of(reading: Reading, prior_sd: Array) -> LookPosterior:
-    """Return the posterior of the coefficients given a combined reading."""
-    if reading.information is None:
-        raise ValueError("A posterior needs a reading of the information.")
-    return look_posterior(
-        reading.theta,
-        reading.score,
-        reading.information,
-        reading.score_noise,
-        reading.matrix_noise,
-        prior_sd,
-        reading.squares,
-        0.0 if reading.squares is None else reading.squares_noise,
-    )
+def _precisions(deviations: Sequence[float]) -> tuple[Array, float]:
+    """Return shares proportional to precisions, and the deviation of the mean, without overflow."""
+    noise = np.maximum(deviations, 1e-300)
+    parts = (noise.min() / noise) ** 2
+    return parts / parts.sum(), float(noise.min() / math.sqrt(parts.sum()))
 
 
-def _combined(deviations: Sequence[float]) -> float:
-    """Return the deviation of a mean by precision, without overflow."""
-    least = max(min(deviations), 1e-300)
-    return least / math.sqrt(sum((least / max(each, least)) ** 2 for each in deviations))
-
-
-def _shares(deviations: Sequence[float]) -> list[float]:
-    """Return shares that are proportional to precisions."""
-    least = max(min(deviations), 1e-300)
-    parts = [(least / max(each, least)) ** 2 for each in deviations]
-    return [part / sum(parts) for part in parts]
-
-
-def _mean(parts: Sequence[tuple[Array | None, float]]) -> tuple[Array | None, float]:
-    """Return the mean by precision of the matrices that were released, and its noise."""
-    kept = [(matrix, noise) for matrix, noise in parts if matrix is not None]
+def _mean(parts: Iterable[tuple[Array | None, float]]) -> tuple[Array | None, float]:
+    """Return the mean by precision of the arrays that were released, and its noise."""
+    kept = [(array, noise) for array, noise in parts if array is not None]
     if not kept:
         return None, math.inf
-    noises = [noise for _, noise in kept]
-    shares = _shares(noises)
-    mean = sum(share * matrix for share, (matrix, _) in zip(shares, kept, strict=True))
-    return np.asarray(mean), _combined(noises)
+    shares, deviation = _precisions([noise for _, noise in kept])
+    return np.tensordot(shares, [array for array, _ in kept], 1), deviation

@@ -1,12 +1,26 @@
 """The posterior of one look: limits, an oracle in one dimension, coverage, hostile inputs."""
 
+import os
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
+from threadpoolctl import threadpool_limits
 
-from skdp.inference._posterior import look_posterior
+from skdp.inference._posterior import Reading, posterior_of
 
 NORMAL = norm.ppf([0.025, 0.5, 0.975])
+
+
+def look_posterior(theta, score, M, s1, s2, tau, squares=None, s3=0.0):
+    theta = np.asarray(theta, dtype=float)
+    reading = Reading(theta, np.asarray(score), s1, np.asarray(M), s2, squares, s3)
+    return posterior_of(reading, np.broadcast_to(tau, theta.shape))
 
 
 def draw_noise(rng, d, deviation):
@@ -40,11 +54,10 @@ def test_without_noise_it_is_the_wald_interval_of_the_one_step_estimate(d):
     deviation = np.sqrt(np.diag(inverse))
     wanted = (theta + inverse @ score)[:, None] + deviation[:, None] * NORMAL
     np.testing.assert_allclose(found.quantiles(np.eye(d), [0.025, 0.5, 0.975]), wanted, rtol=1e-6)
-    np.testing.assert_allclose(found.mean, theta + inverse @ score, rtol=1e-6)
-    np.testing.assert_allclose(found.covariance, inverse, atol=1e-8)
+    np.testing.assert_allclose(found.coefficients.mean, theta + inverse @ score, rtol=1e-6)
+    np.testing.assert_allclose(found.coefficients.covariance, inverse, atol=1e-8)
     z = (theta + inverse @ score) / deviation
-    np.testing.assert_allclose(found.p_values(np.eye(d)), 2 * norm.sf(np.abs(z)), rtol=1e-4)
-    assert found.reliable and found.smallest_eigenvalue == pytest.approx(np.linalg.eigvalsh(H)[0])
+    np.testing.assert_allclose(found.laws(np.eye(d)).p_value, 2 * norm.sf(np.abs(z)), rtol=1e-4)
 
 
 @pytest.mark.parametrize("tau", [2.0, [1.0, 3.0, 0.5]])
@@ -54,9 +67,8 @@ def test_with_nothing_but_noise_it_is_the_prior(tau):
     found = look_posterior(theta, rng.normal(size=3) * 1e6, H, 1e6, 1.0, tau)
     wanted = np.broadcast_to(np.array(tau), 3)[:, None] * NORMAL
     np.testing.assert_allclose(found.quantiles(np.eye(3), [0.025, 0.5, 0.975]), wanted, atol=1e-4)
-    np.testing.assert_allclose(found.prior_share(np.eye(3)), 1.0, rtol=1e-4)
-    np.testing.assert_allclose(found.p_values(np.eye(3)), 1.0, atol=1e-4)
-    assert not found.reliable
+    np.testing.assert_allclose(found.laws(np.eye(3)).prior_share, 1.0, rtol=1e-4)
+    np.testing.assert_allclose(found.laws(np.eye(3)).p_value, 1.0, atol=1e-4)
 
 
 @pytest.mark.parametrize(("m", "s2", "s1"), [(40.0, 2.0, 5.0), (6.0, 5.0, 4.0), (-3.0, 5.0, 4.0)])
@@ -76,7 +88,9 @@ def test_in_one_dimension_it_is_the_exact_posterior(m, s2, s1):
     spread = wanted[-1] - wanted[0]
     got = found.quantiles([[1.0]], levels)[0]
     np.testing.assert_allclose(got, wanted, atol=0.01 * spread)
-    assert found.mean[0] == pytest.approx((density @ truth) / density.sum(), abs=0.01 * spread)
+    assert found.coefficients.mean[0] == pytest.approx(
+        (density @ truth) / density.sum(), abs=0.01 * spread
+    )
 
 
 @pytest.mark.parametrize("tau", [4.0, [2.0, 3.0, 4.0, 5.0]])
@@ -93,7 +107,9 @@ def test_it_does_not_depend_on_the_coordinates(tau):
     np.testing.assert_allclose(
         one.quantiles(contrasts, levels), two.quantiles(contrasts @ turn.T, levels), atol=1e-6
     )
-    np.testing.assert_allclose(two.covariance, turn @ one.covariance @ turn.T, atol=1e-9)
+    np.testing.assert_allclose(
+        two.coefficients.covariance, turn @ one.coefficients.covariance @ turn.T, atol=1e-9
+    )
 
 
 def test_an_unequal_prior_with_equal_entries_is_the_equal_one():
@@ -126,27 +142,29 @@ def test_answers_agree_with_each_other(seed):
     np.testing.assert_allclose(found.quantiles(3 * contrasts, levels), 3 * quantiles, rtol=1e-7)
     mirrored = -found.quantiles(-contrasts, 1.0 - levels)
     np.testing.assert_allclose(mirrored, quantiles, rtol=1e-6, atol=1e-8)
-    mean, sd = found._laws(contrasts)
+    laws = found.laws(contrasts)
+    mean, sd = laws.means, laws.deviations
     for j, level in enumerate(levels):
         above = norm.sf((quantiles[:, j][:, None] - mean) / sd).mean(axis=1)
         np.testing.assert_allclose(above, 1.0 - level, atol=1e-8)
-    p, positive = found.p_values(contrasts), found.probability_positive(contrasts)
+    p, positive = laws.p_value, norm.cdf(mean / sd).mean(axis=1)
     np.testing.assert_allclose(p, 2 * np.minimum(positive, 1 - positive), atol=1e-12)
     called = (quantiles[:, 1] > 0) | (found.quantiles(contrasts, [0.975])[:, 0] < 0)
     assert np.array_equal(called, p < 0.05)
-    variance = np.einsum("ki,ij,kj->k", contrasts, found.covariance, contrasts)
-    np.testing.assert_allclose(found.deviations(contrasts) ** 2, variance, rtol=1e-9)
-    np.testing.assert_allclose(found.quantiles(contrasts, [0.5])[:, 0], contrasts @ found.mean,
-                               atol=0.3 * found.deviations(contrasts).max())  # fmt: skip
-    share = found.prior_share(contrasts)
+    variance = np.einsum("ki,ij,kj->k", contrasts, found.coefficients.covariance, contrasts)
+    np.testing.assert_allclose(laws.deviation**2, variance, rtol=1e-9)
+    np.testing.assert_allclose(laws.mean, contrasts @ found.coefficients.mean, rtol=1e-9)
+    median = found.quantiles(contrasts, [0.5])[:, 0]
+    np.testing.assert_allclose(median, laws.mean, atol=0.3 * laws.deviation.max())
+    share = laws.prior_share
     assert np.all((share > 0.0) & (share < 1.2))
 
 
 def test_more_noise_gives_wider_intervals():
     (theta, score, M, s1, s2, tau), _ = look_of(5, 6)
-    exact = look_posterior(theta, score, M, 1e-9, 1e-9, tau).deviations(np.eye(6))
-    scores = look_posterior(theta, score, M, s1, 1e-9, tau).deviations(np.eye(6))
-    both = look_posterior(theta, score, M, s1, 4.0 * s2, tau).deviations(np.eye(6))
+    exact = look_posterior(theta, score, M, 1e-9, 1e-9, tau).laws(np.eye(6)).deviation
+    scores = look_posterior(theta, score, M, s1, 1e-9, tau).laws(np.eye(6)).deviation
+    both = look_posterior(theta, score, M, s1, 4.0 * s2, tau).laws(np.eye(6)).deviation
     assert np.all(exact < scores) and np.all(scores < both)
 
 
@@ -160,7 +178,7 @@ def test_where_the_information_is_clear_the_variance_is_that_of_the_pivot():
     inverse = np.linalg.inv(H)
     axes = np.linalg.eigh(H)[1].T  # along which the construction is closest to it
     wanted = np.sqrt(np.einsum("ki,ij,kj->k", axes, inverse @ noise @ inverse, axes))
-    np.testing.assert_allclose(found.deviations(axes), wanted, rtol=0.05)
+    np.testing.assert_allclose(found.laws(axes).deviation, wanted, rtol=0.05)
 
 
 def test_eigenvalues_are_drawn_independently_from_their_grids():
@@ -170,13 +188,6 @@ def test_eigenvalues_are_drawn_independently_from_their_grids():
     correlation = np.corrcoef(found.curvature.T) - np.eye(4)
     assert np.abs(correlation).max() < 0.25
     assert np.all(found.curvature > 0.0)
-
-
-def test_the_look_is_reliable_beyond_the_edge_of_the_noise():
-    edge = 2.0 * np.sqrt(2.0 * 3)
-    for least, wanted in ((1.001 * edge, True), (0.999 * edge, False)):
-        M = np.diag([100.0, least, 200.0])
-        assert look_posterior(np.zeros(3), np.zeros(3), M, 1.0, 2.0, 2.5).reliable is wanted
 
 
 def coverage(tables, claimed):
@@ -203,106 +214,117 @@ def test_the_sandwich_without_noise():
     H, K = draw_matrix(rng, 4, 100.0), draw_matrix(rng, 4, 300.0)
     found = look_posterior(np.zeros(4), rng.normal(size=4), H, 1e-6, 1e-6, 1e4, K, 1e-6)
     inverse = np.linalg.inv(H)
-    np.testing.assert_allclose(found.covariance, inverse @ K @ inverse, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        found.coefficients.covariance, inverse @ K @ inverse, rtol=1e-3, atol=1e-5
+    )
     wide = look_posterior(
         np.zeros(4), np.ones(4), H, 1e-6, 1e-6, 1e4 * np.array([1, 2, 1, 1]), K, 1e-6
     )
-    np.testing.assert_allclose(wide.covariance, inverse @ K @ inverse, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        wide.coefficients.covariance, inverse @ K @ inverse, rtol=1e-3, atol=1e-5
+    )
     sd = np.sqrt(np.diag(inverse @ K @ inverse))
-    np.testing.assert_allclose(found.deviations(np.eye(4)), sd, rtol=1e-3)
+    np.testing.assert_allclose(found.laws(np.eye(4)).deviation, sd, rtol=1e-3)
 
 
 def test_a_sandwich_of_noise_is_the_model_based_interval():
     (theta, score, M, s1, s2, tau), _ = look_of(9, 4, size=4000.0)
     rng = np.random.default_rng(9)
-    model = look_posterior(theta, score, M, s1, s2, tau).deviations(np.eye(4))
+    model = look_posterior(theta, score, M, s1, s2, tau).laws(np.eye(4)).deviation
     products = M + draw_noise(rng, 4, 1e9)
-    noisy = look_posterior(theta, score, M, s1, s2, tau, products, 1e9).deviations(np.eye(4))
+    noisy = look_posterior(theta, score, M, s1, s2, tau, products, 1e9).laws(np.eye(4)).deviation
     np.testing.assert_allclose(noisy, model, rtol=0.02)
 
 
-def test_the_change_of_margins():
-    """Without noise it is the root of the weighted mean of squares."""
-    rng = np.random.default_rng(11)
-    X = np.hstack([rng.normal(size=(50, 2)), np.full((50, 1), 0.5)])
-    weight = rng.uniform(0.1, 0.25, 50)
-    H = (X.T * weight) @ X
-    shift = np.array([0.3, -0.2, 0.4])
-    found = look_posterior(np.ones(3), H @ shift, H, 1e-7, 1e-7, 1e6)
-    wanted = np.sqrt(weight @ (X @ shift) ** 2 / weight.sum())
-    assert found.change_of_margins(0.5) == pytest.approx(wanted, rel=1e-4)
+def powers(low, high):
+    return st.floats(low, high).map(lambda power: 10.0**power)
 
 
-EXTREMES = np.array([0.0, 1.0, -1.0, 1e-310, -1e-150, 1e12, -1e12, 1e150, -1e300, 1.7e308])
+@st.composite
+def hostile_looks(draw):
+    """Return a look with information of any inertia and condition, and any noise and prior."""
+    d, rng = draw(st.integers(1, 6)), np.random.default_rng(draw(st.integers(0, 99)))
+    numbers = st.one_of(st.just(0.0), powers(-6, 6), powers(-6, 6).map(lambda size: -size))
+    values = draw(st.lists(numbers, min_size=d, max_size=d))
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0] if draw(st.booleans()) else np.eye(d)
+    M = (turn * values) @ turn.T
+    theta, score = (draw(powers(-9, 9)) * rng.normal(size=d) for _ in range(2))
+    tau = np.array(draw(st.lists(powers(-6, 6), min_size=d, max_size=d)))
+    products = draw(st.sampled_from([None, M, np.zeros((d, d)), 1e12 * np.eye(d)]))
+    look = theta, score, M, draw(powers(-9, 9)), draw(powers(-9, 9)), tau, products
+    contrasts = np.vstack([np.eye(d), draw(powers(-20, 20)) * rng.normal(size=(2, d))])
+    return (*look, draw(powers(-9, 9))), contrasts
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_finite_input_gives_nan(seed):
-    """Indefinite, empty, tiny and huge information; any noise; priors that differ by anything."""
-    rng = np.random.default_rng([13, seed])
-    d = int(rng.integers(1, 7))
-    size = 10.0 ** rng.uniform(-20, 20)
-    theta, score = rng.choice(EXTREMES, (2, d)) if seed % 2 else size * rng.normal(size=(2, d))
-    M = rng.choice(EXTREMES, (d, d)) if seed % 3 == 0 else draw_noise(rng, d, size)
-    if seed % 5 == 0:
-        M = np.diag(rng.choice([0.0, -1.0, 1e-300], d))
-    s1, s2, s3 = rng.choice([0.0, 1e-300, 1e-3, 1.0, 1e6, 1e300], 3)
-    tau = rng.choice([1e-300, 1e-6, 1.0, 1e6, 1e300], d if seed % 4 else 1)
-    K = M @ np.eye(d) if seed % 7 == 0 else (M.T if seed % 3 == 1 else None)
-    found = look_posterior(theta, score, M, s1, s2, tau if len(tau) > 1 else tau[0], K, s3)
-    contrasts = np.vstack([np.eye(d), np.zeros(d), rng.choice(EXTREMES, (3, d))])
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(hostile_looks())
+def test_hostile_looks_have_finite_answers_that_agree(given):
+    look, contrasts = given
+    found = look_posterior(*look)
+    laws, levels = found.laws(contrasts), [1e-12, 0.025, 0.5, 0.975, 1.0 - 1e-12]
+    quantiles = laws.quantiles(levels)
     answers = [
-        found.mean, found.covariance, found.deviations(contrasts), found.prior_share(contrasts),
-        found.quantiles(contrasts, [1e-12, 0.025, 0.975, 1 - 1e-12]), found.p_values(contrasts),
-        found.probability_positive(contrasts), found.change_of_margins(0.3, 0),
-        found.smallest_eigenvalue,
-    ]  # fmt: skip
+        found.coefficients.mean,
+        found.coefficients.covariance,
+        laws.mean,
+        laws.deviation,
+        laws.prior_share,
+        quantiles,
+    ]
     assert all(np.isfinite(answer).all() for answer in answers)
-    assert np.all(np.diff(answers[4], axis=1) >= 0.0)
+    assert np.all(np.diff(quantiles, axis=1) > 0.0) and np.all(laws.deviation > 0.0)
+    # The 95 % interval leaves out 0 if and only if p is below .05.
+    called = (quantiles[:, 1] > 0.0) | (quantiles[:, 3] < 0.0)
+    close = np.abs(laws.p_value - 0.05) < 1e-9
+    assert np.all((called == (laws.p_value < 0.05)) | close)
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        (0, [np.nan, 0.0]),
-        (0, [[1.0, 2.0]]),
-        (0, []),
-        (1, [1.0]),
-        (2, np.eye(3)),
-        (2, [[np.inf, 0.0], [0.0, 1.0]]),
-        (3, -1.0),
-        (4, np.nan),
-        (5, 0.0),
-        (5, [1.0, -1.0]),
-        (6, np.eye(3)),
-    ],
-)
-def test_refused_inputs(place, value):
-    arguments = [np.zeros(2), np.zeros(2), np.eye(2), 1.0, 1.0, 2.5, None]
-    arguments[place] = value
-    with pytest.raises(ValueError):
-        look_posterior(*arguments)
+def test_a_contrast_of_zeros_is_zero_and_numbers_must_be_finite():
+    found = look_posterior(np.zeros(2), np.ones(2), np.eye(2), 1.0, 1.0, 2.5)
+    laws = found.laws(np.zeros((1, 2)))
+    assert laws.p_value[0] == 1.0 and laws.mean[0] == 0.0
+    assert np.abs(laws.quantiles([0.025, 0.975])).max() < 1e-100
+    with pytest.raises(ValueError, match="finite"):
+        look_posterior(np.zeros(2), [np.nan, 0.0], np.eye(2), 1.0, 1.0, 2.5)
 
 
-@pytest.mark.parametrize("contrasts", [[1.0, 0.0], [[1.0]], [[np.nan, 0.0]]])
-def test_refused_contrasts_and_probabilities(contrasts):
-    found = look_posterior(np.zeros(2), np.zeros(2), np.eye(2), 1.0, 1.0, 2.5)
-    with pytest.raises(ValueError, match="contrasts"):
-        found.quantiles(contrasts, [0.5])
-    for level in (0.0, 1.0, np.nan, -0.1):
-        with pytest.raises(ValueError, match="probabilities"):
-            found.quantiles(np.eye(2), [0.5, level])
+def answers():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(2, 90, 30))
+    look = rng.normal(size=30), 20.0 * rng.normal(size=30), A.T @ A + B[:30] + B[:30].T
+    found = look_posterior(*look, 5.0, 3.0, 1.0 + rng.random(30), A.T @ A, 2.0)
+    laws = found.laws(np.vstack([np.eye(30), rng.normal(size=(5, 30))]))
+    return np.hstack(
+        [laws.quantiles([0.025, 0.975]).ravel(), laws.p_value, found.coefficients.mean]
+    )
 
 
-def test_twenty_columns_take_less_than_forty_milliseconds():
-    """Processor time, the best of five; twice the time is allowed to a loaded machine."""
-    import time
+def test_answers_are_the_same_with_any_number_of_threads():
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            found.append(answers())
+    assert found[0].size == 135
+    for other in found[1:]:
+        np.testing.assert_allclose(found[0], other, rtol=1e-9, atol=1e-12)
 
+
+@pytest.mark.slow
+def test_answers_are_the_same_in_another_process():
+    command = "from test_posterior import answers; print(*answers().tolist())"
+    places = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    known = {**os.environ, "PYTHONPATH": places, "OPENBLAS_NUM_THREADS": "2"}
+    run = subprocess.run([sys.executable, "-c", command], env=known, capture_output=True)
+    np.testing.assert_allclose(np.array(run.stdout.split(), dtype=float), answers(), rtol=1e-9)
+
+
+def test_twenty_columns_take_less_than_a_fifth_of_a_second():
+    """Processor time, the best of five; a machine that nobody else uses takes a fifth of it."""
     arguments, _ = look_of(3, 20)
     spent = []
     for _ in range(5):
         begun = time.process_time()
         found = look_posterior(*arguments)
-        found.quantiles(np.eye(20), [0.025, 0.975]), found.p_values(np.eye(20))
+        found.quantiles(np.eye(20), [0.025, 0.975]), found.laws(np.eye(20)).p_value
         spent.append(time.process_time() - begun)
-    assert min(spent) < 0.08
+    assert min(spent) < 0.2

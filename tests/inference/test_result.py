@@ -144,10 +144,70 @@ def test_contrasts_are_sums_of_rows_or_changes_of_cells(exact, noisy):
     for wrong in ({"sex": 1}, {"sex": (0, 1)}):
         with pytest.raises(KeyError, match="sex"):
             noisy.contrast(wrong)
-    with pytest.raises(ValueError, match="pair"):
-        noisy.contrast({"age": (1, 2, 3)})
+    for wrong, words in (
+        ({"age": (1, 2, 3)}, "pair"),
+        ({"age": (50, 101)}, r"bounds \[0, 100\], got 101"),
+        ({"ward": ("A", "Z")}, "on the list .* got 'Z'"),
+        ({"ward=B": 1e40}, "changes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            noisy.contrast(wrong)
+    for wrong in ({"age": 101}, {"ward": "Z"}):
+        with pytest.raises(ValueError, match="must be"):
+            noisy.table(reference=wrong)
+    same = noisy.contrast({"age": [50, 50]})
+    assert same.is_reference[0] and same["high"][0] == 0.0 and same["odds_ratio"][0] == 1.0
     with pytest.raises(ValueError, match="level"):
         noisy.contrast({"age": 1}, level=1.0)
+
+
+def test_the_change_of_margins_is_that_of_the_rows(exact):
+    """It is the root of the mean of squares, with weights p (1 - p) at the weights of the look."""
+    *coef, intercept = exact.part.contrasts @ exact.look.theta
+    before = exact.model_[:-1].transform(FRAME) @ coef + intercept
+    change, chance = exact.model_.decision_function(FRAME) - before, expit(before)
+    wanted = np.sqrt(np.average(change**2, weights=chance * (1.0 - chance)))
+    assert exact.change_of_margins == pytest.approx(wanted, rel=0.02) and wanted > 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
+def test_p_values_agree_with_intervals_and_are_nan_only_with_a_reason(model, epsilon):
+    result = PrivateInference(epsilon=epsilon, random_state=1).evaluate(model, FRAME)
+    table = result.table(reference={"ward": "B", "age": 20})
+    real = ~table.is_reference
+    for key in ("coefficient", "std_error", "low", "high", "odds_ratio", "prior_share"):
+        assert np.isfinite(table[key][real]).all()
+    assert (table["low"] < table["high"])[real].all()
+    called, known = (table["low"] > 0.0) | (table["high"] < 0.0), np.isfinite(table["p_value"])
+    assert np.array_equal(called[known], table["p_value"][known] < 0.05)
+    assert np.array_equal(known, real & (table["note"] == ""))
+    for note in set(table["note"][~known & real]):
+        assert f"{note}: " in table.reason and ("Use" in table.reason or "look" in table.reason)
+
+
+def test_directions_in_which_rows_do_not_vary_have_no_estimate(noisy):
+    functions = np.zeros((2, len(noisy.part.contrasts)))
+    functions[0, 1:4] = 1.0  # all indicators of the list at once
+    told = {key: np.array(["", ""]) for key in ("name", "column", "level", "step")}
+    found = noisy._intervals({**told, "is_reference": np.array([False, True])}, functions, "", 0.9)
+    assert found["note"].tolist() == ["left out", ""] and "do not vary" in found.reason
+    for key in ("coefficient", "low", "high", "p_value", "prior_share"):
+        assert np.isnan(found[key][0])
+    assert found["coefficient"][1] == 0.0
+
+
+def test_curves_of_waves_are_told_at_numbers_and_any_two(model):
+    columns = [NumericColumn("age", 0, 100, encoding="waves"), COLUMNS[2]]
+    schema = TableSchema(columns, label=SCHEMA.label)
+    frame = FRAME[["age", "diabetes", "died"]]
+    result = PrivateInference(epsilon=1e5, prior_sd=50.0).evaluate(private(schema, frame), frame)
+    table = result.table(reference={"age": 60})
+    assert table.labels[0] == "age=60 reference" and table.intercept_at.startswith("age 60")
+    change = result.contrast({"age": (50, 80)})
+    assert change["low"][0] < 30 * 0.03 < change["high"][0]
+    assert change["high"][0] - change["low"][0] < 1.0
+    back = result.contrast({"age": (80, 50)})
+    assert back["low"][0] == pytest.approx(-change["high"][0])
 
 
 def test_pairs_of_crossed_columns_are_refused():
@@ -171,7 +231,7 @@ def test_curves_are_functions_with_bands_of_all_errors():
     values = age.evaluate([30.0, 70.0])[:, 0]
     assert change["coefficient"][0] == pytest.approx(values[1] - values[0])
     # A band is for the centred function: its root is that of the posterior covariance.
-    whole = result.posterior.covariance
+    whole = result.posterior.coefficients.covariance
     contrast = result.part.contrasts[:-1].T @ (result.model_[:-1].transform(
         pd.DataFrame({"age": age.grid})
     ) - age._centre).T  # fmt: skip

@@ -78,8 +78,8 @@ def test_two_stages_remove_most_of_the_bias_of_one():
     theta = np.array([0.9, 1.0])
     first = look(theta)
     second = look(second_weights([first], 1e-3 * (3 / 7) ** 0.5, prior))
-    one = posterior_of(first, prior).mean
-    two = posterior_of(combine_readings([first, second]), prior).mean
+    one = posterior_of(first, prior).coefficients.mean
+    two = posterior_of(combine_readings([first, second]), prior).coefficients.mean
     assert np.all(np.abs(two - 1.5) < 0.35 * np.abs(one - 1.5))
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
@@ -342,6 +343,22 @@ class Interaction(SchemaPart):
         """
         pairs = zip(self.columns, cells, strict=True)
         return multiply([coarsen(column).encode(values) for column, values in pairs])
+
+
+def refuse_strangers(column: Any, cells: np.ndarray) -> None:
+    """Refuse cells that would count as others: out of bounds, unlisted, or ignored."""
+    found = column.read(cells)
+    strange, known = np.zeros(found.size, dtype=bool), " known"
+    if isinstance(column, NumericColumn):
+        strange = np.isnan(found) & (column.missing != "indicator")
+        if {"scaled", "waves"} & set(column.parts):
+            strange |= (found < column.lower) | (found > column.upper)
+            known = f" within the bounds [{column.lower:g}, {column.upper:g}]"
+    elif values := column.listed():
+        strange = (found < 0) & ~np.isin(found, list(column._flags().values()))
+        known = f" on the list {reprlib.repr(list(values))}"
+    for cell in cells[strange].tolist():
+        raise ValueError(f"values of {column.name!r} must be{known}, got {cell!r}.")
 
 
 def coarsen(column: FeatureColumn) -> Any:

@@ -21,6 +21,7 @@ from skdp.preprocessing.schema.columns import (
     NumericColumn,
     cell_names,
     coarsen,
+    refuse_strangers,
 )
 from skdp.preprocessing.schema.lists import CategoricalColumn
 
@@ -194,6 +195,8 @@ class Meaning:
         for part, where in zip(self.parts, self._slices, strict=True):
             lined = _title(part) in self.lines
             slope = self._slope(part[0], where) / _of(self.scale, where) if lined else None
+            if _title(part) in reference:
+                refuse_strangers(part[0], _array(part[0], [reference[_title(part)]]))
             own, at, word = _describe(part, reference.get(_title(part)), slope)
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             for effect in _in_one(own, chosen) if chosen.any() else own:
@@ -217,8 +220,9 @@ class Meaning:
         products = (part for part in self.parts if len(part) > 1)
         if crossed := [_title(part) for part in products if name in [own.name for own in part]]:
             raise ValueError(f"a change of {name!r} depends on other columns: {crossed}.")
-        where = self._slices[self.parts.index(titles[name])]
-        first, second = titles[name][0].encode(_array(titles[name][0], cells))
+        where, column = self._slices[self.parts.index(titles[name])], titles[name][0]
+        refuse_strangers(column, _array(column, cells))
+        first, second = column.encode(_array(column, cells))
         found = np.zeros(self.n_features)
         found[where] = (second - first) * _of(self.scale, where)
         return found
@@ -440,10 +444,7 @@ def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
         dropped = column.reference if isinstance(column, CategoricalColumn) else None
         return 0 if dropped is None else list(cells).index(dropped)
     if not isinstance(column, NumericColumn):
-        place = int(column.read(_array(column, [reference]))[0])
-        if place < 0:
-            raise ValueError(f"reference of {column.name!r} is on no list: {reference!r}.")
-        return place
+        return int(column.read(_array(column, [reference]))[0])
     if "waves" in column.parts:
         return names.index(f"{column.name}={float(reference):.4g}")
     return int(np.digitize(float(reference), cells[1:]))
