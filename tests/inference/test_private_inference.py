@@ -575,7 +575,7 @@ def effects_of(result, reference=None):
     rows = np.vstack([functions, np.append(row, 1.0)]) @ part.contrasts
     low, high = law.quantiles(rows, [0.025, 0.975]).T
     names = [*(effect.name for _, effect in found), "(intercept)"]
-    return dict(zip(names, np.column_stack([rows @ law.mean, low, high]), strict=True))
+    return dict(zip(names, np.column_stack([rows @ law.coefficients.mean, low, high]), strict=True))
 
 
 def test_levels_are_compared_with_their_reference(frame):
