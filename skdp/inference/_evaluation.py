@@ -293,7 +293,9 @@ class PrivateInference(EvaluatesModel):
             return part, part.shown
         if self.covariance != "model" or self.unit_weighting != "mean":
             raise ValueError(
-                "For a regressor, covariance must be 'model' and unit_weighting 'mean'."
+                "For a regressor, covariance must be 'model' and unit_weighting 'mean', got "
+                f"{self.covariance!r} and {self.unit_weighting!r}: leave them out. With groups=, "
+                "the rows of an id count together as one row."
             )
         part = read_regression(model, self.data_norm, self.target_bounds, self.error_sd)
         return part, part.shown

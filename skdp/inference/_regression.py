@@ -60,7 +60,7 @@ class ErrorPlan(LookPlan):
     limit: float = 1.0  # of residuals, over half the range of the target
     n_records: int = 1
 
-    stages = (1.0,)  # moments do not depend on weights
+    stages: ClassVar[tuple[float, ...]] = (1.0,)  # moments do not depend on weights
 
     @classmethod
     def of(
@@ -140,7 +140,8 @@ class RegressionPart(LinearPart):
         """Target with its unit, from the schema."""
         label = getattr(getattr(fitted_model(self.model), "schema", None), "label", None)
         unit = getattr(label, "unit", "")
-        return getattr(label, "name", "") + (f" ({unit})" if unit else "")
+        named = getattr(label, "name", "") + (f" ({unit})" if unit else "")
+        return named or getattr(self.meaning, "target", "")
 
     @property
     def contrasts(self) -> Array:

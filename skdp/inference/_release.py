@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,8 @@ class LookPlan(OnAllRows):
     heaviest: float = 1.0  # bound on the total weight of the rows of a unit
 
     grid = 0.0
-    stages = STAGES  # shares of the squared mu; later ones are at corrected weights
+    # Shares of the squared mu; later stages are at corrected weights.
+    stages: ClassVar[tuple[float, ...]] = STAGES
 
     @classmethod
     def build(

@@ -19,7 +19,7 @@ from skdp.inference._models import LinearPart
 from skdp.inference._posterior import LookPosterior, look_posterior
 from skdp.inference._release import Look, norm_of_rows
 from skdp.reporting.coefficients import describe_effects
-from skdp.reporting.estimates import CoefficientIntervals
+from skdp.reporting.estimates import LEFT_OUT, CoefficientIntervals
 
 Array = NDArray[np.float64]
 
@@ -173,7 +173,8 @@ class InferenceResult(JsonRecord):
         KeyError
             If a name is neither a row nor a column.
         ValueError
-            For invalid numbers, or a column whose effect depends on others.
+            For invalid numbers, or a column whose effect depends on others, or that a variant has
+            left out.
         """
         told, functions, _ = self._effects(reference)
         total, words = np.zeros(functions.shape[1]), []
@@ -181,17 +182,26 @@ class InferenceResult(JsonRecord):
             if isinstance(change, tuple):
                 if self.part.meaning is None or len(change) != 2:
                     raise ValueError("a change is a pair of cells of a schema's column.")
-                total[: self.part.coef.size] += self.part.meaning.change(name, change)
+                features = self.part.meaning.change(name, change)
+                self._refuse_left_out(name, np.delete(features, list(self.part.kept)).any())
+                total[: self.part.coef.size] += features
                 words.append(f"{name} from {change[0]} to {change[1]}")
                 continue
             (places,) = np.nonzero(told["name"] == name)
             if places.size == 0:
                 raise KeyError(f"{name!r} is no row of the table: {told['name'].tolist()}.")
+            self._refuse_left_out(name, told["step"][places[0]] == LEFT_OUT)
             total += check_real(f"changes[{name!r}]", change) * functions[places[0]]
             words.append(f"{change:g} {name}")
         text = {key: np.array([""], dtype=object) for key in ("column", "level", "step")}
         row = {"name": np.array([", ".join(words)], dtype=object), **text}
         return self._intervals({**row, "is_reference": np.array([False])}, total[None], level)
+
+    def _refuse_left_out(self, name: str, is_left_out: Any) -> None:
+        if is_left_out:
+            raise ValueError(
+                f"{name!r} is left out of the model: evaluate a variant that includes its column."
+            )
 
     def to_frame(self, level: float = 0.95, reference: Mapping[str, Any] | None = None) -> Any:
         """Return `table` as a pandas frame, one row per column or level; it needs pandas."""

@@ -180,7 +180,7 @@ def test_a_unit_counts_as_one_row(cls):
 
 
 def test_the_noise_of_coefficients_is_that_of_the_table():
-    """Spread of 200 fits of one table; false alarm 1e-7 for each coefficient if it is within 5 %."""
+    """Spread of 200 fits of one table; false alarm 1e-7 each for an error of up to 5 %."""
     rng, runs = np.random.default_rng(3), 200
     X = rng.uniform(-1.0, 1.0, (1500, 3)) / math.sqrt(3.0)
     y = 0.2 + X @ [0.5, -1.0, 0.0] + 0.3 * rng.standard_normal(1500)
