@@ -1,8 +1,8 @@
 """The look: a Gaussian release of the scores and the information of rows at given weights.
 
 A row z has norm at most 1 with its constant column. At weights theta it contributes its score ``(y
-- p) z`` and its information ``p (1 - p) z z^T``. The information is packed, and multiplied by a factor
-so that it needs no noise of its own. The rows of a unit contribute their mean. Proofs:
+- p) z`` and its information ``p (1 - p) z z^T``. The information is packed and multiplied
+by a factor so that it needs no noise of its own. The rows of a unit contribute their mean. Proofs:
 ``docs/proofs/inference.md``.
 """
 
