@@ -1,9 +1,9 @@
-r"""Private regression: what it explains of public tables, how fast, and whether intervals cover.
+r"""Private regression: what it explains of public tables, and how fast.
 
 Defaults throughout; only public bounds are given. Tables are read from the directory that --data
 or the environment variable SKDP_DATA names, and left out without it.
 
-    python examples/benchmarks/regression.py --seeds 10 --runs 200 --time --widths 15
+    python examples/benchmarks/regression.py --seeds 10 --time
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from sklearn.linear_model import Ridge
 
 from skdp import PrivateLinearRegression, PrivateRidge, datasets
 from skdp.preprocessing import TableSchema
-from skdp.reporting import coefficient_intervals
 
 EPSILONS = (0.15, 0.54, 1.0, 3.0, 8.0)
 RELATIONS = ("add-remove", "replace-one")
@@ -135,91 +134,16 @@ def time_fits(n: int = 1_000_000, d: int = 50) -> None:
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def draw_design(rng: np.random.Generator, n: int, d: int, kind: str) -> np.ndarray:
-    """Return rows of norm 1, alike in all directions, in some more, or with one-hot columns."""
-    X = rng.standard_normal((n, d))
-    if kind == "uneven":
-        X *= np.linspace(1.0, 0.4, d)
-    if kind == "one-hot":
-        levels = d // 2
-        X[:, :levels] = np.eye(levels + 1)[rng.integers(levels + 1, size=n)][:, :levels] * 2.0
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
-
-
-def intervals(
-    n: int, d: int, kind: str, epsilon: float, relation: str, runs: int, error: float = 0.2
-) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return of estimable designs which coefficients are covered, and widths with and without."""
-    rng = np.random.default_rng(0)
-    covered: list[Any] = []
-    widths, plain = [], []
-    for _ in range(runs):
-        X = draw_design(rng, n, d, kind)
-        truth = rng.standard_normal(d)
-        truth *= 0.8 / np.linalg.norm(truth)
-        y = 0.1 + X @ truth + error * rng.standard_normal(n)
-        model = PrivateRidge(epsilon, target_bounds=(-1.5, 1.5), adjacency=relation, data_norm=1.0)
-        found = coefficient_intervals(model.fit(X, y))
-        low, high = found["low"][:-1], found["high"][:-1]
-        if np.isfinite(low).all():
-            covered.append((low <= truth) & (truth <= high))
-            widths.append(np.mean(high - low))
-            inverse = np.linalg.inv(np.cov(X.T)) / n
-            plain.append(np.mean(2.0 * 1.96 * error * np.sqrt(np.diag(inverse))))
-    return covered, widths, plain
-
-
-def compare_widths(runs: int, n: int = 30_000) -> None:
-    """Print how much wider intervals are at epsilon 1, over designs of 3 to 20 columns."""
-    print(f"\nmedian over designs of 3 to 20 columns, n = {n:,}, epsilon 1, targets of width 3\n")
-    print("| relation | deviation of errors | estimable | coverage | width over that without |")
-    print("|---" * 5 + "|")
-    for relation, error in product(RELATIONS, (0.1, 0.2, 0.4)):
-        ratios, held = [], []
-        for d, kind in product((3, 5, 10, 15, 20), ("even", "uneven", "one-hot")):
-            covered, widths, plain = intervals(n, d, kind, 1.0, relation, runs, error)
-            ratios += [wide / bare for wide, bare in zip(widths, plain, strict=True)]
-            held += [share for each in covered for share in each]
-        share = len(ratios) / (15 * runs)
-        found = f"{share:.2f} | {np.mean(held):.3f} | {np.median(ratios):.2f}"
-        print(f"| {relation} | {error:g} | {found} |", flush=True)
-
-
-def cover(n: int, d: int, kind: str, epsilon: float, relation: str, runs: int) -> str:
-    """Return the share of estimable designs, coverage and width of 95 % intervals."""
-    covered, widths, plain = intervals(n, d, kind, epsilon, relation, runs)
-    if not covered:
-        return "0.00 | - | - | -"
-    share = len(covered) / runs
-    ratio = np.median(widths) / np.median(plain)
-    return f"{share:.2f} | {np.mean(covered):.3f} | {np.median(widths):.3f} | {ratio:.2f}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("SKDP_DATA"))
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--time", action="store_true")
-    parser.add_argument("--widths", type=int, default=0, help="tables of each design, of 15")
     arguments = parser.parse_args()
     if arguments.data:
         explain(arguments.data, arguments.seeds)
     if arguments.time:
         time_fits()
-    if arguments.widths:
-        compare_widths(arguments.widths)
-    if not arguments.runs:
-        return
-    print("\n95 % intervals, delta = 1e-6; widths over those without privacy\n")
-    print("| n | d | design | epsilon | relation | estimable | coverage | width | ratio |")
-    print("|---" * 9 + "|")
-    sizes = ((2_000, 5), (30_000, 5), (30_000, 20), (50_000, 40))
-    designs = product(sizes, ("even", "uneven", "one-hot"), (0.5, 1.0, 3.0), RELATIONS)
-    for (n, d), kind, epsilon, relation in designs:
-        runs = max(40, arguments.runs * 2_000 // n) if n > 2_000 else arguments.runs
-        result = cover(n, d, kind, epsilon, relation, runs)
-        print(f"| {n:,} | {d} | {kind} | {epsilon:g} | {relation} | {result} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Coverage and width of intervals of regression coefficients: one look against noisy moments.
+"""Coverage and width of intervals of regression coefficients from one look.
 
 Columns are uniform in [-1, 1], rows have norm at most the root of their number, and half of the
-coefficients are 0. Intervals of `PrivateRidge` have the complete budget. A look has .7 of the
-squared budget, at the weights of a fit with .3 of it. Widths are over those without privacy.
+coefficients are 0. A look has .7 of the squared budget, at the weights of a fit with .3 of it.
+Widths are over those without privacy.
 Residuals count up to 1.5 times the declared standard deviation of the errors.
 
     python examples/benchmarks/regression_look.py                    # two minutes of a processor
@@ -21,7 +21,6 @@ from scipy.special import ndtri
 from skdp import PrivateLinearRegression, PrivateRidge
 from skdp.inference import PrivateInference
 from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
-from skdp.reporting import coefficient_intervals
 
 DELTA, FIT_SHARE = 1e-6, 0.3
 COLUMNS, ERRORS, ADJACENCIES = (5, 20), (0.1, 0.2, 0.4), ("add-remove", "replace-one")
@@ -43,7 +42,7 @@ def shares(epsilon: float) -> tuple[float, float]:
 
 
 def cell(args: argparse.Namespace, d: int, error: float, adjacency: str) -> list[float]:
-    """Return coverage and relative widths of slopes: of the ridge release, and of the look."""
+    """Return coverage and relative width of slopes, and the share of nulls called."""
     found: list[list[float]] = []
     fit_epsilon, look_epsilon = shares(args.epsilon)
     law = LAWS[args.law]
@@ -59,18 +58,15 @@ def cell(args: argparse.Namespace, d: int, error: float, adjacency: str) -> list
         reach = 0.6 + 3.5 * error
         known = {"target_bounds": (-reach, reach), "adjacency": adjacency, "delta": DELTA}
         known |= {"data_norm": math.sqrt(d)}
-        ridge = PrivateRidge(epsilon=args.epsilon, **known).fit(X, y)
         model = FITS[args.fit](epsilon=fit_epsilon, **known).fit(X, y)
         inference = PrivateInference(
             look_epsilon, DELTA, adjacency=adjacency, error_sd=args.declared * error
         )
-        tables = coefficient_intervals(ridge), inference.evaluate(model, X, y).table()
-        numbers = []
-        for table in tables:
-            low, high = table["low"][:d], table["high"][:d]
-            numbers += [np.mean((low <= beta) & (beta <= high)), np.mean((high - low) / width)]
-        null = beta == 0.0
-        found.append([*numbers, np.mean(tables[1]["p_value"][:d][null] < 0.05)])
+        table = inference.evaluate(model, X, y).table()
+        low, high = table["low"][:d], table["high"][:d]
+        covered = np.mean((low <= beta) & (beta <= high))
+        nulls = np.mean(table["p_value"][:d][beta == 0.0] < 0.05)
+        found.append([covered, np.mean((high - low) / width), nulls])
     return np.mean(found, axis=0).tolist()
 
 
@@ -85,14 +81,13 @@ def main() -> None:
     parser.add_argument("--declared", type=float, default=1.0, help="declared over true sd")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| columns, sd of errors | adjacency | ridge: coverage, width | look: coverage, width, "
-          "nulls called |\n|---|---|---|---|")  # fmt: skip
+    print("| columns, sd of errors | adjacency | coverage, width, nulls called |\n|---|---|---|")
     for d in COLUMNS:
         for error in ERRORS:
             for adjacency in ADJACENCIES:
-                old, wide, new, own, nulls = cell(args, d, error, adjacency)
-                print(f"| {d}, {error:g} | {adjacency} | {old:.3f}, {wide:.2f} | {new:.3f}, "
-                      f"{own:.2f}, {nulls:.3f} |", flush=True)  # fmt: skip
+                covered, wide, nulls = cell(args, d, error, adjacency)
+                found = f"{covered:.3f}, {wide:.2f}, {nulls:.3f}"
+                print(f"| {d}, {error:g} | {adjacency} | {found} |", flush=True)
 
 
 if __name__ == "__main__":

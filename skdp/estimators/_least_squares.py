@@ -21,7 +21,7 @@ from skdp.models import ScaledUnits
 from skdp.plans.coefficient_noise import CoefficientNoise, JointNoise, coefficient_noise
 from skdp.plans.defaults import PublicNumbers
 from skdp.plans.linear_regression import RegressionPlan
-from skdp.plans.moment_regression import MomentPlan, Solution, words_of_shortfall
+from skdp.plans.moment_regression import MomentPlan, Solution
 from skdp.tables.records import Records
 
 
@@ -37,7 +37,7 @@ class PrivateLinearRegression(PrivateRegressorMixin, PrivateModel):
 
     See Also
     --------
-    PrivateRidge : Coefficients with intervals, and many models from one charge.
+    PrivateRidge : Many models from one charge.
 
     Notes
     -----
@@ -135,16 +135,15 @@ _INTERCEPT_VALUE = 0.5
 
 
 class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
-    r"""Linear least squares from one noisy release of second moments, with intervals.
+    r"""Linear least squares from one noisy release of second moments.
 
     The sums of products of columns, target included, are released once with Gaussian noise.
     Everything computed from them is free: solutions for any penalty and subset of features, the
-    coefficient of determination, and confidence intervals that include the noise.
+    coefficient of determination, and the noise of coefficients.
 
     See Also
     --------
-    skdp.reporting.coefficient_intervals : Intervals that count sampling and privacy noise.
-    skdp.inference.PrivateInference : Narrower intervals for a second charge, and p-values.
+    skdp.inference.PrivateInference : Intervals and p-values, for a second charge.
 
     Notes
     -----
@@ -207,7 +206,6 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     # Public meaning of the features, from a schema's pipeline; missing in earlier versions.
     _meaning: Any = None
     _back: Any = None
-    _price: Any = None  # noise multiplier and delta, for a search that reports its full cost
 
     def variant(
         self, *, alpha: float | None = None, features: Any = None, lines: Any = None
@@ -257,7 +255,7 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         kept = vars(self).items()
         vars(model).update({name: value for name, value in kept if name.endswith("_")})
         model._units, model._fitted_bounds = self._units, self._fitted_bounds
-        model._meaning, model._price = meaning, self._price
+        model._meaning = meaning
         penalty = self._solution.penalty
         if alpha is not None:
             penalty = model._units.penalty(model.alpha) * self.second_moments_.n_rows
@@ -322,21 +320,9 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     ) -> None:
         super()._publish(plan, records, released, spent)
         self.second_moments_, self._units = plan.read(released[0]), plan.units
-        self._meaning, self._price = None, (plan.sums.multiplier, spent.delta)
+        self._meaning = None
         penalty = plan.units.penalty(float(self.alpha)) * plan.n_rows
         self._set_solution(penalty, list(range(plan.n_features)))
-
-    def _told(self, meaning: Any) -> Self:
-        """Return the model with public meanings of its features, from the same release."""
-        return self._remade(None, self._kept, meaning)
-
-    def _without_rare_flags(self) -> tuple[Self, list[int]]:
-        """Return a model without the flags of missing cells that are too rare to estimate."""
-        moments = self.second_moments_
-        flags = [] if self._solution.estimable else self._meaning.flags
-        rare = [f for f in flags if f in self._kept and moments.matrix[f, f] < moments.edge]
-        kept = [place for place in self._kept if place not in rare]
-        return (self._remade(None, kept, self._meaning), rare) if rare and kept else (self, [])
 
     def _hear(self, meaning: Any) -> None:
         """Store the meaning of the features and solve again from the same release."""
@@ -374,9 +360,13 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
     def _noise(self) -> CoefficientNoise:
         """Return the description of the noise in the coefficients."""
         if not self._solution.estimable:
-            return CoefficientNoise(
-                "second moments with noise that hides coefficients (see coefficient_intervals)"
-            )
+            return CoefficientNoise("second moments with noise that hides coefficients")
+        return self._joint_noise()
+
+    def _joint_noise(self) -> JointNoise:
+        """Return the noise in the coefficients to first order, however large."""
+        if self._back is None:  # fitted by an earlier version
+            self._set_solution(self._solution.penalty, self._kept)
         about = "second moments: the noise that was added to them, to first order"
         return JointNoise(about, 1.0, solution=self._solution, back=self._back)
 
@@ -388,34 +378,3 @@ class PrivateRidge(PrivateRegressorMixin, InterceptMixin, PrivateModel):
         if lines is not None and meaning.lines:
             meaning = replace(meaning, lines=lines)
         return meaning.basis(kept, intercept)
-
-    @property
-    def _penalised(self) -> bool:
-        return bool(self._solution.penalty > 0.0)
-
-    def _standard_errors(self, of_noise: bool = False) -> np.ndarray:
-        """Return standard errors of coefficients and intercept; NaN if not estimable."""
-        found = self._errors_of(sparse.eye_array(self.n_features_in_ + 1), of_noise)
-        left_out = np.setdiff1d(np.arange(self.n_features_in_), self._kept)
-        found[[*left_out, *([] if self.second_moments_.constant > 0.0 else [-1])]] = np.nan
-        return found
-
-    def _errors_of(self, functions: Any, of_noise: bool = False) -> np.ndarray:
-        """Return the standard error of each row's linear function of coefficients and intercept."""
-        if self._back is None:  # fitted by an earlier version
-            self._set_solution(self._solution.penalty, self._kept)
-        solution = self._solution
-        if not (solution.estimable or of_noise):
-            return np.full(functions.shape[0], np.nan)
-        square = solution.noise_covariance if of_noise else solution.covariance
-        weights = sparse.csr_array(functions @ self._back)
-        return np.sqrt(weights.multiply(weights @ square).sum(axis=1).clip(0.0))
-
-    def _why_not_estimable(self) -> str:
-        """Return why there are no intervals, and remedies; empty if there are some."""
-        if self._solution.estimable:
-            return ""
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        if self._meaning is not None:
-            names = self._meaning.columns
-        return words_of_shortfall(self._solution, self._back, names, self._price)

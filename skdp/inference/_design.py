@@ -66,7 +66,10 @@ def _public_part(model: Any, marginals: Mapping[str, Any] | None) -> tuple[Linea
     schema = getattr(model, "schema", None)
     steps = [step for _, step in getattr(model, "steps", ())]
     if schema is None or not hasattr(steps[-1], "_row_bound") or not is_classifier(steps[-1]):
-        raise TypeError("widths are expected for schema.pipeline(linear private classifier).")
+        raise TypeError(
+            "widths are expected for schema.pipeline(linear private classifier). For a regressor, "
+            "evaluate a model of a simulated table of the same size."
+        )
     if any(map(is_private, steps[:-1])):
         raise TypeError("widths are not expected behind steps that learn privately.")
     Z = schema.sample_public(_ROWS, marginals=marginals, random_state=_SEED)

@@ -309,7 +309,9 @@ class PrivateInference(EvaluatesModel):
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
         if is_regressor(model):
             if self.covariance != "model":
-                raise ValueError("For a regressor, covariance must be 'model'.")
+                raise ValueError(
+                    f"For a regressor, covariance must be 'model', got {self.covariance!r}."
+                )
             part: LinearPart = read_regression(
                 model, self.data_norm, self.target_bounds, self.error_sd
             )

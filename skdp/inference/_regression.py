@@ -8,7 +8,6 @@ clipped, each times a factor, in one vector. Part III of ``docs/proofs/inference
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -26,17 +25,9 @@ from skdp.inference._models import (
     read_columns,
     refuse_nonlinear,
 )
-from skdp.inference._release import (
-    Bounds,
-    Look,
-    LookPlan,
-    pack_matrix,
-    refuse_weights,
-    scaled_rows,
-)
+from skdp.inference._release import Bounds, Look, LookPlan
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.contribution import ROUND_UP
-from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.plans.second_moments import unpack_matrix
 from skdp.reporting.estimates import CoefficientIntervals
@@ -54,11 +45,6 @@ ERROR_BOUNDS: dict[Adjacency, Bounds] = {
 
 # Residuals count up to this number of standard deviations.
 _REACH = 1.5
-_LIMITS: dict[str, Any] = {
-    "at_least": 1e-9,
-    "at_most": 1e9,
-    "remedy": "It must be comparable to the range of target_bounds.",
-}
 # Scaled targets beyond are the same: their residuals are clipped.
 _LARGEST_TARGET = 1e200
 # Below this number of deviations of its noise, the share of unclipped records is unknown.
@@ -72,6 +58,8 @@ class ErrorPlan(LookPlan):
 
     limit: float = 1.0  # of residuals, over half the range of the target
     n_records: int = 1
+
+    stages: ClassVar[tuple[float, ...]] = (1.0,)  # moments do not depend on weights
 
     @classmethod
     def of(
@@ -90,29 +78,16 @@ class ErrorPlan(LookPlan):
             "docs/proofs/inference.md)"
         )
 
-    def sum(self, rows: Rows, theta: Array, codes: Any = None) -> Array:
-        """Return the exact vector of rows with real targets; units have weights in the rows."""
-        refuse_weights(theta)
-        width, bounds = theta.size, ERROR_BOUNDS[self.adjacency]
-        score, moments, counts = np.zeros(width), np.zeros((width, width)), np.zeros(2)
-        for found in rows.map_parts(partial(_sum_part, theta, self.limit)):
-            score += found[0]
-            moments += found[1]
-            counts += found[2]
-        counts *= (bounds.squares, INSIDE)
-        return np.concatenate([score, bounds.information * pack_matrix(moments), counts])
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """Factors of moments, of no squared scores, of 1 - s^2 and of unclipped rows."""
+        bounds = ERROR_BOUNDS[self.adjacency]
+        return bounds.information, 0.0, bounds.squares, INSIDE
 
-    def look(
-        self,
-        parts: Sequence[Any],
-        tables: Sequence[Rows],
-        codes: Any,
-        prior_sd: float,
-        stream: RandomStream,
-    ) -> list[Look]:
-        """Return the look at the weights of the model."""
-        (part,), (rows,) = parts, tables
-        return [part.reduced(*self.release([self.sum(rows, part.theta)], [part.theta], stream))]
+    @property
+    def weigh(self) -> Any:
+        """Weights of rows by their clipped residuals."""
+        return partial(_clipped, self.limit)
 
     def _taken_apart(self, noisy: Array, theta: Array, noise: float) -> Look:
         """Return score and moments with factors that make the former's variance its slope."""
@@ -139,19 +114,12 @@ class ErrorLook(Look):
     n_records: int = 1
 
 
-def _sum_part(theta: Array, limit: float, rows: Rows, chosen: None) -> tuple[Array, Array, Array]:
-    width = theta.size
-    score, moments, counts = np.zeros(width), np.zeros((width, width)), np.zeros(2)
-    # Whatever overflows may not be told.
-    with np.errstate(all="ignore"):
-        for block, record, share in scaled_rows(rows, width):
-            residual = np.clip((rows.targets[block] - record @ theta) / limit, -1.0, 1.0)
-            share = np.broadcast_to(share, residual.shape)
-            score += (residual * share) @ record
-            counts += share @ (1.0 - residual**2), share @ (np.abs(residual) < 1.0)
-            record *= np.sqrt(share)[:, np.newaxis]
-            moments += record.T @ record
-    return score, moments, counts
+def _clipped(limit: float, product: Array, target: Array, share: Any) -> tuple[Array, Array, Array]:
+    """Return weights of rows in the score and in the moments, and the sums of two numbers."""
+    residual = np.clip((target - product) / limit, -1.0, 1.0)
+    share = np.broadcast_to(share, residual.shape)
+    counts = np.array([share @ (1.0 - residual**2), share @ (np.abs(residual) < 1.0)])
+    return residual * share, share, counts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,7 +139,8 @@ class RegressionPart(LinearPart):
         """Target with its unit, from the schema."""
         label = getattr(getattr(fitted_model(self.model), "schema", None), "label", None)
         unit = getattr(label, "unit", "")
-        return getattr(label, "name", "") + (f" ({unit})" if unit else "")
+        named = getattr(label, "name", "") + (f" ({unit})" if unit else "")
+        return named or getattr(self.meaning, "target", "")
 
     @property
     def contrasts(self) -> Array:
@@ -224,7 +193,9 @@ def read_regression(
             f"declare error_sd, a rough standard deviation of the errors: {name} has released none."
         )
     half = high / 2.0 - low / 2.0
-    limit = check_real("error_sd / (high - low)", _REACH * error_sd / half, **_LIMITS)
+    remedy = "It must be comparable to the range of target_bounds."
+    limit = _REACH * error_sd / half
+    check_real("error_sd / (high - low)", limit, at_least=1e-9, at_most=1e9, remedy=remedy)
     refuse_nonlinear(linear, coef, intercept, ("predict",), low, high)
     columns = read_columns(model, data_norm, coef.shape[1])
     origin = low + half if columns["constant"] > 0.0 else float(intercept[0])

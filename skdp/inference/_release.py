@@ -1,18 +1,18 @@
 """The look: a Gaussian release of the scores and the information of rows at given weights.
 
 A row z has norm at most 1 with its constant column. At weights theta it contributes its score ``(y
-- p) z`` and its information ``p (1 - p) z z^T``. Both are one vector, the information packed and
-multiplied by a factor so that it needs no noise of its own. The rows of a unit contribute their
-mean. The proofs are in ``docs/proofs/inference.md``.
+- p) z`` and its information ``p (1 - p) z z^T``. The information is packed and multiplied
+by a factor so that it needs no noise of its own. The rows of a unit contribute their mean. Proofs:
+``docs/proofs/inference.md``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,13 @@ def constant_value(n_features: int, intercept: bool) -> float:
     return min(LARGEST_CONSTANT, 1.0 / math.sqrt(n_features)) if intercept else 0.0
 
 
+def _logistic(product: Array, sign: Array, share: Any) -> tuple[Array, Array, float]:
+    """Return weights of rows in the score and in the information, from s = abs(y - p)."""
+    margin = sign * product
+    residual, rest = expit(-margin), expit(margin)
+    return sign * residual * share, residual * rest * share, 0.0
+
+
 @dataclass(frozen=True)
 class LookPlan(OnAllRows):
     """Everything that must agree in one look; see `build`."""
@@ -76,6 +83,8 @@ class LookPlan(OnAllRows):
     heaviest: float = 1.0  # bound on the total weight of the rows of a unit
 
     grid = 0.0
+    # Shares of the squared mu; later stages are at corrected weights.
+    stages: ClassVar[tuple[float, ...]] = STAGES
 
     @classmethod
     def build(
@@ -99,10 +108,18 @@ class LookPlan(OnAllRows):
         return self.sums.event
 
     @property
-    def factors(self) -> tuple[float, float]:
-        """Factors of the information and of the squared scores in the released vector."""
+    def factors(self) -> tuple[float, ...]:
+        """Factors of the information, of squared scores, and of further sums."""
         bounds = BOUNDS[self.adjacency, self.covariance]
         return bounds.information, bounds.squares / self.heaviest
+
+    @property
+    def weigh(self) -> Callable[[Array, Array, Any], tuple[Array, Array, Any]]:
+        """Weights of rows in the score and the information, and further sums.
+
+        Arguments are products of rows and weights, targets and shares.
+        """
+        return _logistic
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
@@ -114,28 +131,24 @@ class LookPlan(OnAllRows):
         )
 
     def sum(self, rows: Rows, theta: Array, codes: NDArray[np.int64] | None = None) -> Array:
-        """Return the exact vector of rows with signs as targets; `codes` are those of units.
+        """Return the exact vector of rows with their targets; `codes` are those of units.
 
         The squared scores of units need the sums of each unit in memory. No other copy is made.
         """
-        refuse_weights(theta)
-        apart = codes if self.covariance == "sandwich" else None
-        total = None if apart is None else np.zeros((rows.n_units, theta.size))
-        columns = () if apart is None else (apart,)
-        score, information, squares = (np.zeros((theta.size,) * k) for k in (1, 2, 2))
-        function = partial(_sum_part, theta, self.covariance == "sandwich")
-        for found, units in rows.map_parts(function, columns=columns):
-            score += found[0]
-            information += found[1]
-            squares += found[2]
-            if total is not None:
-                total[units] += found[3]
-        if total is not None:
-            squares = total.T @ total
-        factors = self.factors
-        blocks = [score, factors[0] * pack_matrix(information)]
-        blocks += [factors[1] * pack_matrix(squares)] if factors[1] else []
-        return np.concatenate(blocks)
+        sandwich, (factor, of_squares, *others) = self.covariance == "sandwich", self.factors
+        columns = (codes,) if sandwich and codes is not None else ()
+        units = np.zeros((rows.n_units, theta.size)) if columns else None
+        totals: list[Any] = _zeros(theta)
+        function = partial(_sum_part, self.weigh, sandwich, theta)
+        for found, own, places in rows.map_parts(function, columns=columns):
+            totals = [total + part for total, part in zip(totals, found, strict=True)]
+            if units is not None:
+                units[places] += own
+        score, information, squares, further = totals
+        squares = squares if units is None else units.T @ units
+        blocks = [score, factor * pack_matrix(information)]
+        blocks += [of_squares * pack_matrix(squares)] if sandwich else []
+        return np.concatenate([*blocks, further * np.array(others)])
 
     def look(
         self,
@@ -145,13 +158,10 @@ class LookPlan(OnAllRows):
         prior_sd: float,
         stream: RandomStream,
     ) -> list[Look]:
-        """Return a look at each part of a model and its rows, all stages combined.
-
-        Each stage is at weights that the earlier ones have corrected.
-        """
+        """Return a look at each part of a model and its rows, all stages combined."""
         thetas = [part.theta for part in parts]
-        found: list[list[Reading]] = [[part.of_fit] if part.of_fit else [] for part in parts]
-        for share, later in zip(STAGES, (*STAGES[1:], None), strict=True):
+        found: list[list[Any]] = [[part.of_fit] if part.of_fit else [] for part in parts]
+        for share, later in zip(self.stages, (*self.stages[1:], None), strict=True):
             pairs = zip(tables, thetas, strict=True)
             exact = [self.sum(table, theta, codes) for table, theta in pairs]
             looks = self.release(exact, thetas, stream, share)
@@ -178,15 +188,12 @@ class LookPlan(OnAllRows):
         return [self._taken_apart(vector, theta, scale) for vector, theta in vectors]
 
     def _taken_apart(self, noisy: Array, theta: Array, noise: float) -> Look:
-        width, factors = theta.size, self.factors
-        size = width * (width + 1) // 2
-        information = unpack_matrix(noisy[width : width + size], width) / factors[0]
-        found = theta, noisy[:width], noise, information, noise / factors[0]
-        if not factors[1]:
+        width, (factor, of_squares, *_) = theta.size, self.factors
+        score, information, squares = np.split(noisy, [width, width * (width + 3) // 2])
+        found = theta, score, noise, unpack_matrix(information, width) / factor, noise / factor
+        if self.covariance == "model":
             return Look(*found)
-        return Look(
-            *found, unpack_matrix(noisy[width + size :], width) / factors[1], noise / factors[1]
-        )
+        return Look(*found, unpack_matrix(squares, width) / of_squares, noise / of_squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,13 +208,11 @@ class Look(Reading):
     squares_noise: float = 0.0
 
 
-def _combined(looks: Sequence[Reading]) -> Look:
-    """Return the mean of looks by their precision."""
+def _combined(looks: Sequence[Any]) -> Look:
+    """Return the mean of looks by their precision, with all that the last one has."""
     found = combine_readings(looks)
-    assert found.information is not None
-    squares = () if found.squares is None else (found.squares, found.squares_noise)
-    own = found.theta, found.score, found.score_noise, found.information, found.matrix_noise
-    return Look(*own, *squares)
+    noise = 0.0 if found.squares is None else found.squares_noise
+    return replace(looks[-1], **vars(found) | {"squares_noise": noise})
 
 
 def refuse_large(n_columns: int, n_units: int, covariance: Covariance, by_unit: bool) -> None:
@@ -229,43 +234,43 @@ def norm_of_rows(constant: float) -> float:
     return math.hypot(1.0, constant) * ROUNDING
 
 
-def refuse_weights(theta: Array) -> None:
-    """Refuse weights whose margins may overflow."""
-    if not np.linalg.norm(theta) <= LARGEST_WEIGHT:
-        raise ValueError(f"weights must have a norm of at most {LARGEST_WEIGHT:g}.")
-
-
 def pack_matrix(matrix: Array) -> Array:
     """Return a symmetric matrix as a vector of its Frobenius norm."""
     return pack_moments(matrix, np.empty(0), 0.0)
 
 
+def _zeros(theta: Array) -> list[Any]:
+    return [np.zeros(theta.size), *np.zeros((2, theta.size, theta.size)), 0.0]
+
+
 def _sum_part(
-    theta: Array, sandwich: bool, rows: Rows, chosen: None, codes: NDArray[np.int64] | None = None
-) -> tuple[list[Array], Any]:
-    """Return the sums of a part of the rows, and the units that it has."""
+    weigh: Callable[..., Any],
+    sandwich: bool,
+    theta: Array,
+    rows: Rows,
+    chosen: None,
+    codes: NDArray[np.int64] | None = None,
+) -> tuple[list[Any], Array, Any]:
+    """Return the sums of a part of the rows, those of its units, and which these are."""
     width = theta.size
-    found = [np.zeros((width,) * k) for k in (1, 2, 2)]
+    score, information, squares, further = _zeros(theta)
     units, places = (None, None) if codes is None else np.unique(codes, return_inverse=True)
     of_units = np.zeros((0 if units is None else units.size, width))
     # Whatever overflows may not be told.
     with np.errstate(all="ignore"):
         for block, record, share in scaled_rows(rows, width):
-            sign = rows.targets[block]
-            margin = sign * (record @ theta)
-            # With s = |y - p|, the score is s times the row and the information s (1 - s).
-            residual, rest = expit(-margin), expit(margin)
-            slope = sign * residual * share
-            found[0] += slope @ record
+            slope, weight, more = weigh(record @ theta, rows.targets[block], share)
+            score += slope @ record
+            further += more
             if sandwich:
                 scores = record * slope[:, np.newaxis]
                 if places is None:
-                    found[2] += scores.T @ scores
+                    squares += scores.T @ scores
                 else:
                     _add_by(of_units, places[block], scores)
-            record *= np.sqrt(residual * rest * share)[:, np.newaxis]
-            found[1] += record.T @ record
-    return [*found, of_units], units
+            record *= np.sqrt(weight)[:, np.newaxis]
+            information += record.T @ record
+    return [score, information, squares, further], of_units, units
 
 
 def scaled_rows(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Any]]:

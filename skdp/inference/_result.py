@@ -20,7 +20,7 @@ from skdp.inference._posterior import LookPosterior
 from skdp.inference._release import Look, norm_of_rows
 from skdp.inference._stages import posterior_of
 from skdp.reporting.coefficients import describe_effects
-from skdp.reporting.estimates import CoefficientIntervals
+from skdp.reporting.estimates import LEFT_OUT, CoefficientIntervals
 
 Array = NDArray[np.float64]
 
@@ -170,7 +170,8 @@ class InferenceResult(JsonRecord):
         KeyError
             If a name is neither a row nor a column.
         ValueError
-            For invalid numbers or cells, or a column whose effect depends on others.
+            For invalid numbers or cells, or a column whose effect depends on others, or that a
+            variant has left out.
         """
         told, functions, _ = self._effects(reference)
         total, words = np.zeros(functions.shape[1]), []
@@ -178,12 +179,15 @@ class InferenceResult(JsonRecord):
             if isinstance(change, tuple | list):
                 if self.part.meaning is None or len(change) != 2:
                     raise ValueError("a change is a pair of cells of a schema's column.")
-                total[: self.part.coef.size] += self.part.meaning.change(name, change)
+                features = self.part.meaning.change(name, change)
+                self._refuse_left_out(name, np.delete(features, list(self.part.kept)).any())
+                total[: self.part.coef.size] += features
                 words.append(f"{name} from {change[0]} to {change[1]}")
                 continue
             (places,) = np.nonzero(told["name"] == name)
             if places.size == 0:
                 raise KeyError(f"{name!r} is no row of the table: {told['name'].tolist()}.")
+            self._refuse_left_out(name, told["step"][places[0]] == LEFT_OUT)
             factor = check_real(f"changes[{name!r}]", change, at_least=-1e30, at_most=1e30)
             total += factor * functions[places[0]]
             words.append(f"{change:g} {name}")
@@ -191,6 +195,12 @@ class InferenceResult(JsonRecord):
         row: dict[str, Any] = {key: np.array([own], dtype=object) for key, own in texts.items()}
         row["is_reference"] = np.array([not total.any()])
         return self._intervals(row, total[None], "", level)
+
+    def _refuse_left_out(self, name: str, is_left_out: Any) -> None:
+        if is_left_out:
+            raise ValueError(
+                f"{name!r} is left out of the model: evaluate a variant that includes its column."
+            )
 
     def to_frame(self, level: float = 0.95, reference: Mapping[str, Any] | None = None) -> Any:
         """Return `table` as a pandas frame, one row per column or level; it needs pandas."""

@@ -100,6 +100,12 @@ class JointNoise(CoefficientNoise):
         found: Array = self.back @ (vectors * np.sqrt(values.clip(0.0)))
         return found
 
+    @property
+    def deviations(self) -> Array:
+        """Deviation in each coefficient and the intercept; NaN for those that were left out."""
+        found = np.linalg.norm(self.root, axis=1)
+        return np.where(found > 0.0, found, np.nan)
+
     def shape(self, rows: Array, places: slice, constant: float = 0.0) -> Array:
         """Return the weights of those numbers in the scores of rows."""
         return rows @ self.root[:-1][places] + constant * self.root[-1]

@@ -19,7 +19,6 @@ from scipy.linalg import eigh
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency, cached_property
-from skdp.mechanisms.analytic_gaussian import analytic_gaussian_epsilon
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
 from skdp.models import ScaledUnits
@@ -243,32 +242,6 @@ class Solution:
         return self._inverses[2] >= self.moments.edge
 
     @cached_property
-    def weakest(self) -> tuple[Array, float]:
-        """Direction of the least released moment, and this moment over the edge."""
-        values, vectors = eigh(self._gram, subset_by_index=[0, 0])
-        return vectors[:, 0], float(values[0]) / self.moments.edge
-
-    @cached_property
-    def shortfall(self) -> tuple[float, bool]:
-        """Factor for the rows, or for less noise, that makes coefficients of most tables estimable.
-
-        To second order, the least released moment is below that of the rows by ``noise^2 / 2``
-        times the sum of the inverse distances to the others. If the corrected moment is lost in the
-        noise, twice the noise's deviation replaces it, and the factor is a lower bound.
-        """
-        noise, edge = self.moments.noise, self.moments.edge
-        values = eigh(self._gram, eigvals_only=True)
-        gaps = values[1:] - values[0]
-        # Others within the noise do not repel it more than the edge is wide.
-        least = values[0] + noise**2 / 2.0 * np.sum(1.0 / np.maximum(gaps, edge))
-        lost = bool(least < 2.0 * noise)
-        least, gaps = max(least, 2.0 * noise), np.maximum(gaps, edge)
-        times = np.geomspace(1.0, 1e3, 1200)
-        pulled = noise**2 / 2.0 * np.sum(1.0 / (times[:, None] * gaps), axis=1)
-        # One deviation more than half of the tables need.
-        return float(times[np.argmax(times * least - pulled >= edge + noise)]), lost
-
-    @cached_property
     def score_noise(self) -> Array:
         """Covariance of the privacy noise in the solved equations."""
         theta = self.weights
@@ -303,39 +276,6 @@ class Solution:
         """Covariance of the weights' privacy noise, to first order."""
         inverse = self._inverses[1]
         return inverse @ self.score_noise @ inverse
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Covariance of the weights from rows and from noise, for errors of equal variance."""
-        inverse = self._inverses[1]
-        variance = np.nan_to_num(self.residual_variance)  # far below the noise, or it would show
-        first = self.noise_covariance + variance * inverse @ self._gram @ inverse
-        return first + inverse @ self.moments.spread(first) @ inverse
-
-
-def words_of_shortfall(solution: Solution, back: Any, names: Any, price: Any) -> str:
-    """Return why coefficients are not estimable, and how to make them so.
-
-    `names` are those of the columns of features; `price` is the noise over the sensitivity and
-    delta, if these are known.
-    """
-    direction, moment = solution.weakest
-    times, lost = solution.shortfall
-    total: dict[str, float] = dict.fromkeys(map(str, names), 0.0)
-    for name, share in zip(names, (back @ direction)[:-1] ** 2, strict=True):
-        total[str(name)] += share
-    ranked = sorted(total, key=lambda name: -total[name])[:3]
-    mostly = [name for name in ranked if total[name] > 0.1 * sum(total.values())]
-    epsilon = ""
-    if price is not None:
-        epsilon = f"epsilon={analytic_gaussian_epsilon(price[0] / times, price[1]):.2g} or "
-    records = math.ceil(solution.moments.n_rows * times)
-    return (
-        f"The noise hides whether rows differ along {' and '.join(mostly) or 'the intercept'}: the "
-        f"least second moment is {moment:.2g} times the level of the noise. "
-        f"{'At least' if lost else 'About'} {epsilon}{records:,} records would do; so would fewer "
-        "columns, by variant(features=...)."
-    )
 
 
 def _invert(matrix: Array, floor: float) -> tuple[Array, float]:

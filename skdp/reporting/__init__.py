@@ -1,11 +1,7 @@
 """Privacy statements, model cards, privacy curves, coefficient tables and ONNX export."""
 
 from skdp.accounting.privacy_spent import PrivacySpent
-from skdp.reporting.coefficients import (
-    CoefficientDisplay,
-    coefficient_intervals,
-    coefficient_table,
-)
+from skdp.reporting.coefficients import CoefficientDisplay, coefficient_table
 from skdp.reporting.estimates import CoefficientIntervals
 from skdp.reporting.model_card import model_card
 from skdp.reporting.onnx_export import register_onnx_converters, to_onnx
@@ -18,7 +14,6 @@ __all__ = [
     "PrivacyCurveDisplay",
     "PrivacySpent",
     "PrivacyStatement",
-    "coefficient_intervals",
     "coefficient_table",
     "model_card",
     "privacy_statement",

@@ -1,16 +1,14 @@
-"""Coefficients with names, the standard deviation of their privacy noise, and intervals."""
+"""Coefficients with names, the standard deviation of their privacy noise, and a forest plot."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
-from skdp.base.parameters import check_real
-from skdp.base.scikit_learn import fitted_model, last_and_meaning, responds
+from skdp.base.scikit_learn import fitted_model, responds
 from skdp.reporting.drawing import pyplot
 from skdp.reporting.estimates import CoefficientIntervals
 
@@ -45,7 +43,8 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     -----
     ``docs/inspection.md`` explains the source of the noise and the use of an upper bound on it. If
     a recalibration has multiplied coefficients by a released factor, "noise_std" is for the
-    multiplied noise, given the factor.
+    multiplied noise, given the factor. For the `model_` of a look, "noise_std" includes the
+    sampling of rows.
 
     Examples
     --------
@@ -62,8 +61,9 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
     outputs, count = values.shape[0], values.shape[1] - 1
     noise: Any = linear._coef_noise_ if responds(linear, "_coef_noise_") else None
     deviations, words = np.full(count + 1, np.nan), "unknown"
-    if responds(linear, "_standard_errors") and not getattr(noise, "afterwards", ""):
-        deviations, words = linear._standard_errors(of_noise=True), "about"
+    joint = linear._joint_noise() if responds(linear, "_joint_noise") else noise
+    if hasattr(joint, "deviations") and not getattr(noise, "afterwards", ""):
+        deviations, words = joint.deviations, "about"
     elif noise is not None and noise.known:
         deviations, words = np.full(count + 1, noise.deviation), ("at most", "exact")[noise.exact]
         deviations[-1] *= noise.constant
@@ -76,127 +76,6 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
         "noise_std": np.tile(deviations, outputs),
         "noise_is": np.full(values.size, words, dtype=object),
     }
-
-
-def coefficient_intervals(
-    model: Any, level: float = 0.95, reference: Mapping[str, Any] | None = None
-) -> CoefficientIntervals:
-    """Return confidence intervals of coefficients that cover sampling and privacy noise.
-
-    Intervals follow from released numbers: no row is read and no budget is spent. With a schema or
-    a `BoundedScaler`, coefficients are in the units of the columns: per year, or for a level
-    compared with a reference level.
-
-    Parameters
-    ----------
-    model : PrivateRidge or Pipeline
-        Fitted `PrivateRidge` without penalty, or a pipeline or search that ends in one.
-    level : float, default=0.95
-        Coverage of each interval, in (0, 1).
-    reference : mapping or None, default=None
-        Reference value by name of a schema's column. For categories it replaces the declared
-        reference level (``drop=`` of `CategoricalColumn`) or the first level. For numbers it moves
-        the intercept, which is otherwise given at the middle of the bounds.
-
-    Returns
-    -------
-    CoefficientIntervals
-        Dictionary of columns that prints as a table. "name", "column", "level" and "step" describe
-        the change; then follow "value", "std_error", "low", "high" and "is_reference". The
-        numbers after "value" are NaN if coefficients are not estimable, because the least
-        eigenvalue of the noisy second moments is below the level of pure noise. `reason` gives the
-        cause and a remedy, and reports if the fit may have cut rows, which biases coefficients.
-        Flags of missing and unknown cells that are too rare are left out, and these cells then
-        count as ignored.
-
-    Raises
-    ------
-    TypeError
-        If the model is of another kind.
-    ValueError
-        If the model has a penalty, which biases coefficients, or for an invalid level or reference.
-    KeyError
-        If a reference names no column.
-
-    Notes
-    -----
-    Intervals assume errors of one variance, rows of norm at most `data_norm`, and targets within
-    their bounds: clipping biases coefficients. Directions without variation by the public
-    description, such as the sum of all categories in addition to an intercept, are left out.
-    Derivation and limits are in ``docs/proofs/moment_regression.md``, coverage in
-    ``docs/regression.md``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import PrivateRidge
-    >>> from skdp.reporting import coefficient_intervals
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
-    >>> y = 2.0 * X[:, 0] + rng.normal(0.0, 0.3, 20_000)
-    >>> model = PrivateRidge(target_bounds=(-3.0, 3.0), data_norm=1.0).fit(X, y)
-    >>> found = coefficient_intervals(model, level=0.999)
-    >>> found["name"].tolist(), bool(found["low"][0] < 2.0 < found["high"][0])
-    (['x0', 'x1', '(intercept)'], True)
-    """
-    level = check_real("level", level, above=0.0, below=1.0)
-    linear, names = _linear_end(model)
-    if not responds(linear, "_errors_of"):
-        raise TypeError(
-            f"{type(linear).__name__} has released no second moments: use PrivateRidge for "
-            "intervals, or coefficient_table for the privacy noise of other models."
-        )
-    if linear._penalised:
-        raise ValueError(
-            "A penalty biases coefficients, and intervals around them would not cover: use "
-            "model.variant(alpha=0.0), which is free."
-        )
-    if getattr(getattr(linear, "_coef_noise_", None), "afterwards", ""):
-        raise TypeError("functions were changed afterwards: pass the model before the change.")
-    meaning = _meaning_of(model)
-    rare: list[int] = []
-    if meaning is not None:
-        told = linear if linear._meaning is not None else linear._told(meaning)
-        linear, rare = told._without_rare_flags()
-    found, functions, at = describe_effects(names, meaning, reference or {}, linear._kept)
-    value = functions @ np.append(linear.coef_, linear.intercept_)
-    errors, is_reference = linear._errors_of(functions), found.pop("is_reference")
-    # Coefficients that a variant has left out have no errors.
-    errors[~(functions @ linear._back).any(axis=1) & ~is_reference] = np.nan
-    reach = float(ndtri(0.5 + level / 2.0)) * errors
-    found |= {"value": value, "std_error": errors, "low": value - reach, "high": value + reach}
-    return CoefficientIntervals(
-        {**found, "is_reference": is_reference},
-        confidence=level,
-        target="" if meaning is None else meaning.target,
-        intercept_at=at,
-        reason=" ".join(filter(None, _reasons(linear, meaning, rare))),
-    )
-
-
-def _reasons(linear: Any, meaning: Any, rare: list[int]) -> list[str]:
-    """Return limits of the intervals, and reasons why there are none."""
-    return [_about_rare(meaning, rare), _about_cut(linear, meaning), linear._why_not_estimable()]
-
-
-def _about_cut(linear: Any, meaning: Any) -> str:
-    """Return a note if the schema allows rows that the fit cuts, for any table."""
-    norm, longest = linear._units.data_norm, 0.0 if meaning is None else meaning.longest
-    if longest <= norm * (1.0 + 1e-9):
-        return ""
-    return (
-        f"Rows of norms up to {longest:.4g} are possible, and the fit cuts them to {norm:.4g}: cut "
-        "rows bias coefficients, and intervals then do not cover. For valid intervals, fit "
-        "without clip_norm or data_norm."
-    )
-
-
-def _about_rare(meaning: Any, rare: list[int]) -> str:
-    """Return a note on flags that were left out."""
-    if not rare:
-        return ""
-    names = ", ".join(name for name, places in meaning.places.items() if places[0] in rare)
-    return f"The noise hides the number of such cells, which count as ignored: {names}."
 
 
 def describe_effects(
@@ -222,13 +101,6 @@ def describe_effects(
     columns = zip(keys, zip(*told, strict=True), strict=True)
     found = {key: np.array(own, dtype=object) for key, own in columns}
     return found | {"is_reference": found["is_reference"].astype(bool)}, whole, at
-
-
-def _meaning_of(model: Any) -> Any:
-    """Return the meaning of the features of a model's last step, or None if unknown."""
-    last, meaning = last_and_meaning(model)
-    told = getattr(last, "_meaning", None)
-    return meaning if told is None else told
 
 
 def _linear_end(model: Any) -> tuple[Any, Any]:
@@ -257,7 +129,7 @@ def _last_of(model: Any, names: Any) -> tuple[Any, Any]:
 
 
 class CoefficientDisplay:
-    """Forest plot of coefficients with intervals; create it with `from_estimator`.
+    """Forest plot of coefficients with intervals.
 
     Parameters
     ----------
@@ -275,30 +147,14 @@ class CoefficientDisplay:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skdp import PrivateRidge
-    >>> from skdp.reporting import CoefficientDisplay
-    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(20_000, 2))
-    >>> model = PrivateRidge(target_bounds=(-3.0, 3.0), data_norm=1.0).fit(X, 2.0 * X[:, 0])
-    >>> CoefficientDisplay.from_estimator(model).labels_
-    ['x0 +1', 'x1 +1']
+    >>> from skdp.reporting import CoefficientDisplay, CoefficientIntervals
+    >>> columns = {"name": ["age"], "value": [0.5], "low": [0.4], "high": [0.6], "step": ["+1"]}
+    >>> CoefficientDisplay(CoefficientIntervals(columns)).plot().labels_
+    ['age +1']
     """
 
     def __init__(self, intervals: CoefficientIntervals) -> None:
         self.intervals = intervals
-
-    @classmethod
-    def from_estimator(
-        cls,
-        model: Any,
-        *,
-        level: float = 0.95,
-        reference: Mapping[str, Any] | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Plot a fitted model; parameters are those of `coefficient_intervals` and `plot`."""
-        return cls(coefficient_intervals(model, level, reference)).plot(ax, **kwargs)
 
     def plot(
         self,
@@ -307,7 +163,7 @@ class CoefficientDisplay:
         names: Sequence[str] | None = None,
         ratio: bool | None = None,
         **kwargs: Any,
-    ) -> Self:
+    ) -> CoefficientDisplay:
         """Draw the plot.
 
         Parameters

@@ -44,7 +44,7 @@ def _extra(value: Any) -> str:
 class CoefficientIntervals(dict[str, np.ndarray]):
     """Coefficients and intervals, as a dictionary of columns for ``pandas.DataFrame``.
 
-    It prints as a table and displays as HTML in notebooks. `coefficient_intervals` creates it.
+    It prints as a table and displays as HTML in notebooks. `PrivateInference` creates it.
 
     Parameters
     ----------

@@ -255,9 +255,3 @@ def test_a_table_without_rows_has_sums_of_zero():
         plan = plan_of(adjacency, covariance)
         empty = rows_of(np.empty((0, 2)), [], 0.5)
         assert not plan.sum(empty, np.ones(3)).any()
-
-
-@pytest.mark.parametrize("theta", [[np.nan, 0.0], [np.inf, 1.0], [2 * LARGEST_WEIGHT, 0.0]])
-def test_weights_that_could_overflow_are_refused(theta):
-    with pytest.raises(ValueError, match="norm of at most"):
-        vector(plan_of("add-remove", "model"), [[0.5, 0.5]], [1], theta)

@@ -26,6 +26,7 @@ from skdp.mechanisms import RandomStream, record_releases
 from skdp.mechanisms.analytic_gaussian import analytic_gaussian_sigma
 from skdp.plans.second_moments import unpack_matrix
 from skdp.preprocessing import (
+    BooleanColumn,
     BoundedScaler,
     CategoricalColumn,
     NumericColumn,
@@ -457,6 +458,51 @@ def test_a_variant_keeps_its_columns(frame):
     assert list(table["name"][left_out]) == ["ward=A", "ward=B", "ward=C"]
     assert "Left out" in repr(table)
     assert abs(table["coefficient"][0] - 0.02) < 0.01
+    for change in ({"ward=B": 1}, {"age": 10, "ward=B": 1}, {"ward": ("A", "B")}):
+        with pytest.raises(ValueError, match="left out of the model"):
+            found.contrast(change)
+    assert np.isfinite(found.contrast({"age": (50, 80)})["low"]).all()
+
+
+def unexplained(result):
+    """Return names of rows with a missing number that no word, reference or reason explains."""
+    found = result.table()
+    numbers = ("coefficient", "std_error", "low", "high", "p_value", "prior_share")
+    missing = np.isnan(np.array([found[name] for name in numbers], dtype=float))
+    told = found.is_left_out | found.is_reference
+    noted = np.array([bool(note) and f"{note}: " in found.reason for note in found["note"]])
+    wrong = missing[:4].any(axis=0) & ~found.is_left_out
+    wrong |= missing[5] & ~told | missing[4] & ~(told | noted)
+    return found["name"][wrong].tolist()
+
+
+@pytest.mark.parametrize(
+    ("regressor", "ward"),
+    [
+        (RIDGE, {}),
+        (RIDGE, {"drop": "A"}),
+        (RIDGE, {"encoding": "one-hot", "missing": "indicator"}),
+        (skdp.PrivateRidge(epsilon=3.0, alpha=0.5), {}),
+        (skdp.PrivateLinearRegression(epsilon=3.0), {"encoding": "one-hot"}),
+        *((kind(epsilon=3.0), {}) for kind in REGRESSORS[2:]),
+    ],
+)
+def test_missing_numbers_have_a_reason(frame, regressor, ward):
+    """A level that no row has, flags of rare and of no missing cells, penalties."""
+    rows = (
+        frame[:3000]
+        .drop(columns="id")
+        .assign(lab=np.where(frame["age"][:3000] < 3, np.nan, 1.0), sex=1)
+    )
+    columns = [
+        NumericColumn("age", 0, 100),
+        CategoricalColumn("ward", ["A", "B", "C", "never"], **ward),
+        NumericColumn("lab", 0, 2, missing="indicator"),
+        BooleanColumn("sex", missing="indicator"),
+    ]
+    model = TableSchema(columns, label=NumericLabel("stay", 0, 6)).pipeline(clone(regressor))
+    result = PrivateInference(3.0, error_sd=0.4).evaluate(model.fit(rows), rows)
+    assert unexplained(result) == [] and len(result.table()["name"]) >= 11
 
 
 def test_no_number_is_missing_without_a_reason():
@@ -469,7 +515,7 @@ def test_no_number_is_missing_without_a_reason():
     for name in ("coefficient", "low", "high", "prior_share"):
         assert np.isfinite(found[name]).all()
     missing = np.isnan(found["p_value"])
-    assert missing[:8].all() and (found["low"] < found["high"]).all()
+    assert unexplained(result) == [] and missing[:8].all() and (found["low"] < found["high"]).all()
     assert "mostly prior: " in found.reason and "error_sd" in found.reason
     json.loads(result.to_json())
 

@@ -74,12 +74,6 @@ class Meaning:
         return sum(self._widths)
 
     @property
-    def columns(self) -> list[str]:
-        """Name of the column of each feature."""
-        pairs = zip(self.parts, self._widths, strict=True)
-        return [_title(part) for part, width in pairs for _ in range(width)]
-
-    @property
     def places(self) -> dict[str, list[int]]:
         """Features by their names, and by those of columns."""
         found: dict[str, list[int]] = {}
