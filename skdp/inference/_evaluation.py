@@ -361,9 +361,9 @@ class PrivateInference(EvaluatesModel):
         context = b""
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
-            weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
-            limit = getattr(plan, "limit", None)
-            public = plan.event, plan.adjacency, plan.heaviest, limit, weights
+            scale = parts[0].data_norm, parts[0].constant, getattr(plan, "limit", None)
+            weights = [(part.theta, part.code, part.against) for part in parts]
+            public = plan.event, plan.adjacency, plan.heaviest, scale, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 

@@ -154,7 +154,9 @@ class LookPlan(OnAllRows):
         for share, later in zip(STAGES, (*STAGES[1:], None), strict=True):
             pairs = zip(tables, thetas, strict=True)
             exact = [self.sum(table, theta, codes) for table, theta in pairs]
-            looks = self.release(exact, thetas, stream, share)
+            # Looks with one seed may differ in the weights of a later stage only, as by the prior.
+            own_noise = stream.bound_to(np.concatenate([[share], *thetas]).tobytes())
+            looks = self.release(exact, thetas, own_noise, share)
             for place, (part, own) in enumerate(zip(parts, found, strict=True)):
                 own.append(part.reduced(looks[place]))
                 if later is not None:

@@ -1,0 +1,67 @@
+"""Attacks on the look: seeds, steps that fail or speak, careless models, statements."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp.budget import BudgetAccountant
+from skdp.inference import PrivateInference, PublicWeights
+from skdp.mechanisms import record_releases
+from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+
+BOTH = ["add-remove", "replace-one"]
+N = 1500
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.5, 0.5, (N, 3))
+Y = (RNG.random(N) < expit(0.4 + X @ [2.0, -1.0, 0.0])).astype(int)
+MODEL = LogisticRegression().fit(X, Y)
+
+
+def released(model, rows, labels=Y, **terms):
+    """Return the releases of all stages."""
+    with record_releases() as trace:
+        PrivateInference(**terms).evaluate(model, rows, labels)
+    return trace.releases
+
+
+def noises(releases):
+    return [(release.output - release.value) / release.sigma for release in releases]
+
+
+def assert_no_noise_twice(first, second):
+    """Where exact sums differ, no number has the same noise: a difference would show them."""
+    for one, other, own, others in zip(first, second, noises(first), noises(second), strict=True):
+        if one.value.size != other.value.size or np.abs(one.value - other.value).max() > 1e-6:
+            assert not np.isin(np.round(own, 6), np.round(others, 6)).any()
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_a_seed_gives_no_noise_twice_if_only_a_later_stage_differs(adjacency):
+    """The score of the fit, and the schema's prior, enter the weights of the second stage."""
+    terms = {"random_state": 3, "adjacency": adjacency}
+    fit = skdp.ObjectivePerturbationLogisticRegression(
+        data_norm=1.0, max_grad_norm=None, calibrate=None
+    ).fit(X, Y)
+    here, elsewhere = released(fit, X, **terms), released(fit, X.copy(), **terms)
+    np.testing.assert_array_equal(here[0].output, elsewhere[0].output)  # the same stage
+    assert np.abs(here[1].value - elsewhere[1].value).max() > 1e-6
+    assert_no_noise_twice(here, elsewhere)
+
+    frame = pd.DataFrame({"a": 100.0 * X[:, 0], "b": np.array(list("uvw"))[np.arange(N) % 3]})
+    schema = TableSchema([NumericColumn("a", -50, 50), CategoricalColumn("b", list("uvw"))])
+    piped = schema.pipeline(skdp.OperaLogisticRegression(epsilon=1.0)).fit(frame, Y)
+    encoded = np.asarray(piped[:-1].transform(frame), dtype=float)
+    assert_no_noise_twice(released(piped, frame, **terms), released(piped[-1], encoded, **terms))
+
+
+def test_stages_at_the_same_weights_have_their_own_noise(monkeypatch):
+    monkeypatch.setattr("skdp.inference._release.LARGEST_WEIGHT", 0.0)  # nothing is corrected
+    monkeypatch.setattr("skdp.inference._release.refuse_weights", lambda theta: None)
+    first, second = released(PublicWeights([2.0, 1.0, 0.0]), X, data_norm=1.0, random_state=3)
+    np.testing.assert_array_equal(first.value, second.value)
+    assert np.abs(np.subtract(*noises([first, second]))).min() > 1e-6
