@@ -10,6 +10,7 @@ import numpy as np
 
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
+from skdp.exceptions import RowsChangedError
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
 from skdp.inference._design import widths_of
@@ -26,10 +27,17 @@ from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
 from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model, is_of_fit
+from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
 from skdp.tables.row_scores import Way
 from skdp.tables.units import about_units
+
+_WITHHELD = (
+    "the steps before the linear model failed on the rows, or did not return finite numbers in the "
+    "columns of the model. Their message is withheld, because it may quote private values, and the "
+    "charge stays: try the pipeline on made-up rows first."
+)
 
 
 class _Looked(Judged):
@@ -341,8 +349,20 @@ class PrivateInference(EvaluatesModel):
         return super()._spent(plan, by_unit, assumptions)
 
     def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
+        if not records.about.steps:
+            return self._look(plan, records, records.X)
+        try:  # steps may be anyone's, and lazy ones run when the rows are summed
+            with around_runs():
+                return self._look(plan, records, records.about.encoded(records.X))
+        except RowsChangedError:
+            raise
+        except (Exception, SystemExit):
+            pass
+        raise ValueError(_WITHHELD)
+
+    def _look(self, plan: LookPlan, records: Judged, X: Any) -> list[Look]:
+        """Return a look at the model with valid rows of its columns."""
         about, units, labels = records.about, records.units, records.targets
-        X = about.encoded(records.X) if about.steps else records.X
         n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
         shares = np.ones(labels.size) if units is None else units.weights(plan.heaviest)
         bounds = about.data_norm, about.constant

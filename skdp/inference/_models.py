@@ -30,7 +30,6 @@ from skdp.inference._release import (
     norm_of_rows,
 )
 from skdp.inference._stages import Reading
-from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -39,11 +38,6 @@ AnyReading = TypeVar("AnyReading", bound=Reading)
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
-_WITHHELD = (
-    "the steps before the linear model failed on the rows, or did not return finite numbers in the "
-    "columns of the model. Their message is withheld, because it may quote private values, and the "
-    "charge stays: try the pipeline on made-up rows first."
-)
 
 
 class PublicWeights:
@@ -232,13 +226,8 @@ class LinearPart:
         return canonical_rows(validate_rows(_Shape(self), X, reset=False, **known))
 
     def encoded(self, X: Any) -> Any:
-        """Return the rows behind the steps; errors quote nothing of them."""
-        try:
-            with around_runs():
-                return self.checked(self.transform(X))
-        except (Exception, SystemExit):
-            pass
-        raise ValueError(_WITHHELD)
+        """Return the valid rows behind the steps."""
+        return self.checked(self.transform(X))
 
 
 class _Shape(BaseEstimator):

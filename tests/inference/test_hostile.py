@@ -1,5 +1,7 @@
 """Attacks on the look: seeds, steps that fail or speak, careless models, statements."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,3 +67,73 @@ def test_stages_at_the_same_weights_have_their_own_noise(monkeypatch):
     first, second = released(PublicWeights([2.0, 1.0, 0.0]), X, data_norm=1.0, random_state=3)
     np.testing.assert_array_equal(first.value, second.value)
     assert np.abs(np.subtract(*noises([first, second]))).min() > 1e-6
+
+
+class Plain(TransformerMixin, BaseEstimator):
+    """A step that passes rows on, of Dask block by block; `of_block` may misbehave."""
+
+    def fit(self, rows, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, rows):
+        if hasattr(rows, "map_blocks"):
+            return rows.map_blocks(self.of_block, dtype=float, meta=np.empty((0, 3)))
+        return self.of_block(np.asarray(rows))
+
+    def of_block(self, rows):
+        return rows
+
+
+class Dropping(Plain):
+    """A step that omits rows, which made-up ones do not show."""
+
+    def of_block(self, rows):
+        return rows[~np.isin(rows[:, 0], X[:7, 0])]
+
+
+class Speaking(Plain):
+    """A step that says what it reads."""
+
+    def of_block(self, rows):
+        if np.isin(rows[:, 0], X[:7, 0]).any():
+            warnings.warn(f"row {rows[0]}", stacklevel=1)
+        return rows
+
+
+class Tiring(Plain):
+    """A step that fails when its rows are read again."""
+
+    reads = 0
+
+    def of_block(self, rows):
+        if np.isin(rows[:, 0], X[:1, 0]).any():
+            Tiring.reads += 1
+            if Tiring.reads > 2:
+                raise ValueError(f"row {rows[0]}")
+        return rows
+
+
+def lazy(rows):
+    return pytest.importorskip("dask.array", reason="needs dask").from_array(rows, chunks=(400, 3))
+
+
+@pytest.mark.parametrize("place", [np.asarray, lazy])
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_the_number_of_rows_that_a_step_keeps_is_withheld(place, adjacency):
+    budget = BudgetAccountant(3.0, 1e-5, adjacency=adjacency)
+    look = PrivateInference(data_norm=1.0, accountant=budget)
+    with pytest.raises(ValueError, match="charge stays") as raised:
+        look.evaluate(make_pipeline(Dropping().fit(X), MODEL), place(X), Y)
+    assert raised.value.__context__ is None and raised.value.__cause__ is None
+    assert str(N) not in str(raised.value) and len(budget.entries()) == 1
+
+
+def test_lazy_steps_do_not_warn_and_what_they_say_of_rows_is_withheld(recwarn):
+    look = PrivateInference(data_norm=1.0)
+    look.evaluate(make_pipeline(Speaking().fit(X), MODEL), lazy(X), Y)
+    assert not [warning for warning in recwarn if "row" in str(warning.message)]
+    Tiring.reads = 0
+    with pytest.raises(ValueError, match="charge stays") as raised:
+        look.evaluate(make_pipeline(Tiring().fit(X), MODEL), lazy(X), Y)
+    assert raised.value.__context__ is None
