@@ -91,6 +91,7 @@ class ErrorPlan(LookPlan):
             "docs/proofs/inference.md)"
         )
 
+    @np.errstate(all="ignore")
     def sum(self, rows: Rows, theta: Array, codes: Any = None) -> Array:
         """Return the exact vector of rows with real targets; units have weights in the rows."""
         refuse_weights(theta)
@@ -189,7 +190,7 @@ class RegressionPart(LinearPart):
 
     def encode(self, truth: Any) -> Array:
         """Return scaled targets."""
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             scaled = (read_numbers(truth) - self.origin) / self.half
         return np.clip(scaled, -_LARGEST_TARGET, _LARGEST_TARGET)
 

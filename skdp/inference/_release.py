@@ -113,6 +113,7 @@ class LookPlan(OnAllRows):
             f"({self.sums.words}; scaled units; docs/proofs/inference.md)"
         )
 
+    @np.errstate(all="ignore")
     def sum(self, rows: Rows, theta: Array, codes: NDArray[np.int64] | None = None) -> Array:
         """Return the exact vector of rows with signs as targets; `codes` are those of units.
 

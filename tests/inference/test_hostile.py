@@ -1,6 +1,7 @@
 """Attacks on the look: seeds, steps that fail or speak, careless models, statements."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,11 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp.budget import BudgetAccountant
 from skdp.inference import PrivateInference, PublicWeights
+from skdp.inference._regression import ErrorPlan
+from skdp.inference._release import BOUNDS, LookPlan
 from skdp.mechanisms import record_releases
 from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+from skdp.solvers import Rows
 
 BOTH = ["add-remove", "replace-one"]
 N = 1500
@@ -137,3 +141,22 @@ def test_lazy_steps_do_not_warn_and_what_they_say_of_rows_is_withheld(recwarn):
     with pytest.raises(ValueError, match="charge stays") as raised:
         look.evaluate(make_pipeline(Tiring().fit(X), MODEL), lazy(X), Y)
     assert raised.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [*BOUNDS, "regression"])
+def test_no_error_of_numpy_depends_on_rows(kind):
+    """Some users let numpy raise where numbers overflow or vanish."""
+    rng, rows = np.random.default_rng(0), {"intercept_value": 0.5, "data_norm": 1.0}
+    by_unit = {"row_weight": np.full(60, 0.5), "n_units": 30}
+    given = rng.choice([-1, 1], 60).astype(np.int8), "signs"
+    plan = None if kind == "regression" else LookPlan.build(1.0, 1e-6, *kind)
+    if plan is None:
+        plan = ErrorPlan.of(1.0, 1e-6, "add-remove", 1e-9, 60)
+        given = rng.standard_normal(60) * 1e-300, "real"
+    rows |= {"targets": given[0], "target_kind": given[1]}
+    with np.errstate(all="raise"):
+        for size, scale in product((1.0, 740.0, 1e4, 1e90), (1e-300, 1e-160, 1.0, 1e300)):
+            for units, codes in (({}, None), (by_unit, np.arange(60) // 2)):
+                X = rng.standard_normal((60, 3)) * scale
+                table = Rows.from_matrix(X, **rows, **units)
+                assert np.isfinite(plan.sum(table, size * rng.standard_normal(4), codes)).all()
