@@ -50,7 +50,7 @@ class PublicWeights:
     intercept : float, default=0.0
         Log odds, or the target, of a row of zeros.
     classes : sequence of two labels or None, default=(0, 1)
-        Labels, sorted; None for a regression.
+        Labels, in any order; None for a regression.
     feature_names : sequence of str or None, default=None
         Names of the columns.
 
@@ -120,7 +120,9 @@ class LinearPart:
 
     def encode(self, truth: Any) -> NDArray[Any]:
         """Return labels as places among the classes."""
-        return encode_labels(truth, self.classes)[1]
+        labels, codes = encode_labels(truth, self.classes)
+        places = [self.classes.tolist().index(label) for label in labels.tolist()]  # if unsorted
+        return np.array(places, codes.dtype)[codes]
 
     def table(self, rows: Rows, labels: NDArray[Any], shares: Array) -> Rows:
         """Return rows with signs as targets, without those of other classes."""
