@@ -31,6 +31,7 @@ from skdp.inference._release import (
     Bounds,
     Look,
     LookPlan,
+    event_of,
     pack_matrix,
     refuse_weights,
     scaled_rows,
@@ -80,7 +81,7 @@ class ErrorPlan(LookPlan):
     ) -> ErrorPlan:
         """Derive the noise; it depends neither on the table nor on the weights."""
         sums = Release(_LABEL, ERROR_BOUNDS[adjacency].l2 * ROUND_UP).least(epsilon, delta)
-        return cls(sums, adjacency, "model", 1.0, limit, n_records)
+        return cls(sums, adjacency, "model", event_of(epsilon, delta), 1.0, limit, n_records)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""

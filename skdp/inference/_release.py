@@ -73,6 +73,7 @@ class LookPlan(OnAllRows):
     sums: Release
     adjacency: Adjacency
     covariance: Covariance
+    event: Event  # one Gaussian release; the stages together cost as much
     heaviest: float = 1.0  # bound on the total weight of the rows of a unit
 
     grid = 0.0
@@ -91,12 +92,7 @@ class LookPlan(OnAllRows):
         # All that a record contributes is a mean of vectors of rows, times its weight.
         norm = BOUNDS[adjacency, covariance].l2 * heaviest * ROUND_UP
         sums = Release(_LABEL, norm).at_once(n_outputs).least(epsilon, delta)
-        return cls(sums, adjacency, covariance, heaviest)
-
-    @property
-    def event(self) -> Event:
-        """One Gaussian release; the stages together cost as much."""
-        return self.sums.event
+        return cls(sums, adjacency, covariance, event_of(epsilon, delta), heaviest)
 
     @property
     def factors(self) -> tuple[float, float]:
@@ -211,6 +207,11 @@ def _combined(looks: Sequence[Reading]) -> Look:
     squares = () if found.squares is None else (found.squares, found.squares_noise)
     own = found.theta, found.score, found.score_noise, found.information, found.matrix_noise
     return Look(*own, *squares)
+
+
+def event_of(epsilon: float, delta: float) -> Event:
+    """Return the event of any look, to the last bit, so that plans of budgets know it again."""
+    return Release(_LABEL, 1.0).least(epsilon, delta).event
 
 
 def refuse_large(n_columns: int, n_units: int, covariance: Covariance, by_unit: bool) -> None:

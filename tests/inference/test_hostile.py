@@ -1,6 +1,7 @@
 """Attacks on the look: seeds, steps that fail or speak, careless models, statements."""
 
 import warnings
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -160,3 +161,32 @@ def test_no_error_of_numpy_depends_on_rows(kind):
                 X = rng.standard_normal((60, 3)) * scale
                 table = Rows.from_matrix(X, **rows, **units)
                 assert np.isfinite(plan.sum(table, size * rng.standard_normal(4), codes)).all()
+
+
+def test_labels_in_any_order_keep_their_odds():
+    for classes, sign in (((0, 1), 1.0), ((1, 0), -1.0)):
+        weights = PublicWeights(sign * np.array([2.0, -1.0, 0.0]), sign * 0.4, classes=classes)
+        result = PrivateInference(1e6, 0.5, data_norm=1.0, prior_sd=1e3).evaluate(weights, X, Y)
+        assert result.part.target == f"class = {classes[1]}"
+        assert sign * result.table()["coefficient"][0] > 1.0
+        assert ((result.model_.predict(X) == Y).mean()) > 0.6
+
+
+def test_a_plan_of_a_budget_pays_for_every_look():
+    """Rounding of the sensitivity of several outputs does not make another event."""
+    for epsilon in np.geomspace(0.01, 10.0, 40):
+        events = [ErrorPlan.of(epsilon, 1e-6, adjacency, 0.5, 9).event for adjacency in BOTH]
+        for kind in BOUNDS:
+            for heaviest, count in product((1.0, 3.0), (1, 2, 3)):
+                plan = LookPlan.build(epsilon, 1e-6, *kind, heaviest, count)
+                noise, norm = Fraction(plan.sums.sigma), Fraction(BOUNDS[kind].l2)
+                wanted = Fraction(plan.event.noise_multiplier) * norm * Fraction(heaviest)
+                assert noise**2 >= wanted**2 * count  # at least that of the event, exactly
+                events.append(plan.event)
+        assert len(set(events)) == 1
+    labels = np.where(X[:, 2] > 0.2, 2, Y)
+    model = skdp.OperaLogisticRegression(data_norm=1.0).fit(X, labels)
+    for epsilon in (0.5, 0.7, 1.3):
+        look = PrivateInference(epsilon, reference=0)
+        with BudgetAccountant(9.0, 1e-4).plan([look.privacy_plan(N)]):
+            look.evaluate(model, X, labels)
