@@ -250,7 +250,7 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
             f"{name} has no coef_, intercept_ and classes_: odds ratios are those of a fitted "
             "linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
         )
-    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    coef = np.array(linear.coef_, dtype=np.float64, ndmin=2)  # steps that run later may change it
     intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
     refuse_nonlinear(linear, coef, intercept)
     columns = read_columns(model, data_norm, coef.shape[1])
@@ -278,6 +278,7 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
+    bound = linear._row_bound if data_norm is None else data_norm
     constant = constant_value(n_features, bool(getattr(linear, "fit_intercept", True)))
     if data_norm is None and released_score(linear):  # which has this value of the column
         constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
@@ -287,7 +288,7 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
         "steps": tuple(steps),
         "linear": linear,
         "meaning": None if meaning is None or meaning.n_features != n_features else meaning,
-        "data_norm": float(linear._row_bound if data_norm is None else data_norm),
+        "data_norm": check_real("data_norm", bound, at_least=1e-50, at_most=1e50),
         "names": _names(steps, linear, n_features),
         "constant": constant,
     }

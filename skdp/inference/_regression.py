@@ -212,7 +212,7 @@ def read_regression(
     """Return the linear part of a fitted regressor, or refuse the model."""
     _, linear = linear_end(model)
     name = type(linear).__name__
-    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    coef = np.array(linear.coef_, dtype=np.float64, ndmin=2)
     intercept = np.ravel(linear.intercept_).astype(np.float64)
     if len(coef) != 1:
         raise ValueError(f"{name} has {len(coef)} targets: evaluate one at a time.")
