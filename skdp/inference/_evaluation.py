@@ -26,7 +26,15 @@ from skdp.inference._regression import (
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, claims_of, examine_model, is_of_fit
+from skdp.metrics.base import (
+    EvaluatesModel,
+    Judged,
+    ask_each_row,
+    claims_of,
+    examine_model,
+    is_known,
+    is_of_fit,
+)
 from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
@@ -353,12 +361,19 @@ class PrivateInference(EvaluatesModel):
             return self._look(plan, records, records.X)
         try:  # steps may be anyone's, and lazy ones run when the rows are summed
             with around_runs():
-                return self._look(plan, records, records.about.encoded(records.X))
+                return self._look(plan, records, self._encoded(records))
         except RowsChangedError:
             raise
         except (Exception, SystemExit):
             pass
         raise ValueError(_WITHHELD)
+
+    def _encoded(self, records: Judged) -> Any:
+        """Return the valid rows behind the steps; steps of others see rows as made-up ones."""
+        about: LinearPart = records.about
+        if records.way.block_rows > 1 and all(map(is_known, about.steps)):
+            return about.checked(about.transform(records.X))
+        return about.checked(ask_each_row(about.shown, records))
 
     def _look(self, plan: LookPlan, records: Judged, X: Any) -> list[Look]:
         """Return a look at the model with valid rows of its columns."""

@@ -227,10 +227,6 @@ class LinearPart:
         known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
         return canonical_rows(validate_rows(_Shape(self), X, reset=False, **known))
 
-    def encoded(self, X: Any) -> Any:
-        """Return the valid rows behind the steps."""
-        return self.checked(self.transform(X))
-
 
 class _Shape(BaseEstimator):
     """Stand-in for a model in scikit-learn's checks of rows."""

@@ -102,20 +102,17 @@ class Speaking(Plain):
 
     def of_block(self, rows):
         if np.isin(rows[:, 0], X[:7, 0]).any():
+            print(f"row {rows[0]}")
             warnings.warn(f"row {rows[0]}", stacklevel=1)
         return rows
 
 
-class Tiring(Plain):
-    """A step that fails when its rows are read again."""
-
-    reads = 0
+class Failing(Plain):
+    """A step that fails on private rows, and quotes them."""
 
     def of_block(self, rows):
-        if np.isin(rows[:, 0], X[:1, 0]).any():
-            Tiring.reads += 1
-            if Tiring.reads > 2:
-                raise ValueError(f"row {rows[0]}")
+        if np.isin(rows[:, 0], X[:7, 0]).any():
+            raise ValueError(f"row {rows[0]}")
         return rows
 
 
@@ -134,14 +131,16 @@ def test_the_number_of_rows_that_a_step_keeps_is_withheld(place, adjacency):
     assert str(N) not in str(raised.value) and len(budget.entries()) == 1
 
 
-def test_lazy_steps_do_not_warn_and_what_they_say_of_rows_is_withheld(recwarn):
+@pytest.mark.parametrize("place", [np.asarray, lazy])
+def test_steps_are_silent_and_what_they_say_of_rows_is_withheld(place, capfd, recwarn):
     look = PrivateInference(data_norm=1.0)
-    look.evaluate(make_pipeline(Speaking().fit(X), MODEL), lazy(X), Y)
+    look.evaluate(make_pipeline(Speaking().fit(X), MODEL), place(X), Y)
+    said = capfd.readouterr()
+    assert "row" not in said.out + said.err
     assert not [warning for warning in recwarn if "row" in str(warning.message)]
-    Tiring.reads = 0
     with pytest.raises(ValueError, match="charge stays") as raised:
-        look.evaluate(make_pipeline(Tiring().fit(X), MODEL), lazy(X), Y)
-    assert raised.value.__context__ is None
+        look.evaluate(make_pipeline(Failing().fit(X), MODEL), place(X), Y)
+    assert raised.value.__context__ is None and raised.value.__cause__ is None
 
 
 @pytest.mark.parametrize("kind", [*BOUNDS, "regression"])
@@ -190,3 +189,56 @@ def test_a_plan_of_a_budget_pays_for_every_look():
         look = PrivateInference(epsilon, reference=0)
         with BudgetAccountant(9.0, 1e-4).plan([look.privacy_plan(N)]):
             look.evaluate(model, X, labels)
+
+
+@pytest.mark.parametrize("bound", [np.nan, np.inf, 0.0, -1.0, 1e-60, "1.0", None, True])
+def test_a_model_with_a_bound_that_is_none_is_refused_before_the_charge(bound):
+    class Careless(LogisticRegression):
+        _row_bound = bound
+
+    budget = BudgetAccountant(3.0, 1e-5)
+    with pytest.raises((ValueError, TypeError), match="data_norm must be"):
+        PrivateInference(accountant=budget).evaluate(Careless().fit(X, Y), X, Y)
+    assert not budget.entries()
+
+
+class Meddling(Plain):
+    """A step that writes rows into the coefficients of the model."""
+
+    def of_block(self, rows):
+        if np.isin(rows[:, 0], X[:1, 0]).any():
+            self.model.coef_[:] = rows[0]
+        return rows
+
+
+def test_weights_are_those_that_were_read_before_the_rows():
+    step, model = Meddling().fit(X), LogisticRegression().fit(X, Y)
+    honest = released(make_pipeline(Plain().fit(X), model), X, data_norm=1.0)
+    step.model, before = model, model.coef_.copy()
+    trace = released(make_pipeline(step, model), X, data_norm=1.0)
+    assert not np.array_equal(model.coef_, before)
+    np.testing.assert_array_equal(trace[0].value, honest[0].value)
+
+
+class Slightly(Plain):
+    """A step that adds a little of all other rows, as rounding might."""
+
+    def of_block(self, rows):
+        return rows + 1e-7 * np.mean(rows, axis=0)
+
+
+class Suddenly(Plain):
+    """A step that mixes rows of short tables, and of no others."""
+
+    def of_block(self, rows):
+        return rows - np.mean(rows, axis=0) * (len(rows) < 2000)
+
+
+@pytest.mark.parametrize("kind", [Slightly, Suddenly])
+def test_steps_see_rows_as_they_saw_made_up_ones(kind):
+    """The mean of huge rows would be no little."""
+    model = make_pipeline(kind().fit(X), MODEL)
+    other = X.copy()
+    other[7] = 1e12
+    one, two = (released(model, rows, data_norm=1.0)[0] for rows in (X, other))
+    assert np.linalg.norm(one.value - two.value) <= one.sensitivity * (1.0 + 1e-9)
