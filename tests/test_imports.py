@@ -44,8 +44,8 @@ model_selection: exceptions base.parameters base.pipelines base.scikit_learn run
 statistics: base.parameters accounting mechanisms tables budget fitting preprocessing
 metrics: exceptions base.parameters base.pipelines base.scikit_learn running accounting
     mechanisms tables plans budget reporting fitting estimators statistics
-inference: base.parameters base.scikit_learn running accounting mechanisms tables solvers plans
-    reporting fitting estimators metrics
+inference: exceptions base.parameters base.scikit_learn running accounting mechanisms tables solvers
+    plans reporting fitting estimators metrics
 inspection: base.parameters base.scikit_learn plans reporting preprocessing
 datasets: base.parameters preprocessing
 testing: exceptions base.parameters base.pipelines accounting mechanisms reporting
