@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skdp.accounting.privacy_spent import REAL_NUMBERS, PrivacySpent
 from skdp.base.parameters import check_choice, check_integer, check_real, parameter
+from skdp.exceptions import RowsChangedError
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
 from skdp.inference._design import widths_of
@@ -27,10 +28,23 @@ from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.inference._share import JointCharge
 from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.metrics.base import EvaluatesModel, Judged, is_of_fit
+from skdp.metrics.base import (
+    EvaluatesModel,
+    Judged,
+    ask_each_row,
+    is_known,
+    is_of_fit,
+)
+from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
 from skdp.tables.units import about_units
+
+_WITHHELD = (
+    "the steps before the linear model failed on the rows, or did not return finite numbers in the "
+    "columns of the model. Their message is withheld, because it may quote private values, and the "
+    "charge stays: try the pipeline on made-up rows first."
+)
 
 
 class PrivateInference(EvaluatesModel):
@@ -356,8 +370,27 @@ class PrivateInference(EvaluatesModel):
             super()._charge(spent, progress)
 
     def _use_rows(self, plan: LookPlan, records: Judged, progress: FitProgress) -> list[Look]:
+        if not records.about.steps:
+            return self._look(plan, records, records.X)
+        try:  # steps may be anyone's, and lazy ones run when the rows are summed
+            with around_runs():
+                return self._look(plan, records, self._encoded(records))
+        except RowsChangedError:
+            raise
+        except (Exception, SystemExit):
+            pass
+        raise ValueError(_WITHHELD)
+
+    def _encoded(self, records: Judged) -> Any:
+        """Return the valid rows behind the steps; steps of others see rows as made-up ones."""
+        about: LinearPart = records.about
+        if records.way.block_rows > 1 and all(map(is_known, about.steps)):
+            return about.checked(about.transform(records.X))
+        return about.checked(ask_each_row(about.shown, records))
+
+    def _look(self, plan: LookPlan, records: Judged, X: Any) -> list[Look]:
+        """Return a look at the model with valid rows of its columns."""
         about, units, labels = records.about, records.units, records.targets
-        X = about.encoded(records.X) if about.steps else records.X
         n_units, codes = (None, None) if units is None else (units.n_units, units.codes)
         shares = np.ones(labels.size) if units is None else units.weights(1.0)
         bounds = about.data_norm, about.constant
@@ -377,8 +410,9 @@ class PrivateInference(EvaluatesModel):
         context = b""
         if is_seeded(self.random_state):
             X, *columns = (part for part in used if part is not None)
-            weights = [(part.theta, part.data_norm, part.code, part.against) for part in parts]
-            public = plan.event, plan.adjacency, 1.0, getattr(plan, "limit", None), weights
+            scale = parts[0].data_norm, parts[0].constant, getattr(plan, "limit", None)
+            weights = [(part.theta, part.code, part.against) for part in parts]
+            public = plan.event, plan.adjacency, scale, weights
             context = fit_context(self, X, *columns, inferred=public)
         return resolve_random_state(self.random_state, context)
 

@@ -24,7 +24,6 @@ from skdp.inference._release import (
     refuse_weights,
 )
 from skdp.inference._stages import Reading
-from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -33,11 +32,6 @@ AnyReading = TypeVar("AnyReading", bound=Reading)
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
-_WITHHELD = (
-    "the steps before the linear model failed on the rows, or did not return finite numbers in the "
-    "columns of the model. Their message is withheld, because it may quote private values, and the "
-    "charge stays: try the pipeline on made-up rows first."
-)
 
 
 class PublicWeights:
@@ -50,7 +44,7 @@ class PublicWeights:
     intercept : float, default=0.0
         Log odds, or the target, of a row of zeros.
     classes : sequence of two labels or None, default=(0, 1)
-        Labels, sorted; None for a regression.
+        Labels, in any order; None for a regression.
     feature_names : sequence of str or None, default=None
         Names of the columns.
 
@@ -118,7 +112,9 @@ class LinearPart:
 
     def encode(self, truth: Any) -> NDArray[Any]:
         """Return labels as places among the classes."""
-        return encode_labels(truth, self.classes)[1]
+        labels, codes = encode_labels(truth, self.classes)
+        places = [self.classes.tolist().index(label) for label in labels.tolist()]  # if unsorted
+        return np.array(places, codes.dtype)[codes]
 
     def table(self, rows: Rows, labels: NDArray[Any], shares: Array) -> Rows:
         """Return rows with signs as targets, without those of other classes."""
@@ -223,15 +219,6 @@ class LinearPart:
         known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
         return canonical_rows(validate_rows(_Shape(self), X, reset=False, **known))
 
-    def encoded(self, X: Any) -> Any:
-        """Return the rows behind the steps; errors quote nothing of them."""
-        try:
-            with around_runs():
-                return self.checked(self.transform(X))
-        except (Exception, SystemExit):
-            pass
-        raise ValueError(_WITHHELD)
-
 
 class _Shape(BaseEstimator):
     """Stand-in for a model in scikit-learn's checks of rows."""
@@ -251,7 +238,7 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
             "of a fitted linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
         )
     classes = np.asarray(linear.classes_)
-    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    coef = np.array(linear.coef_, dtype=np.float64, ndmin=2)  # steps that run later may change it
     intercept = np.broadcast_to(np.asarray(linear.intercept_, dtype=np.float64), len(coef))
     refuse_nonlinear(linear, coef, intercept)
     pairs, logs = compared_classes(linear, classes.tolist(), reference)
@@ -283,6 +270,7 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
+    bound = linear._row_bound if data_norm is None else data_norm
     constant = constant_value(n_features, bool(getattr(linear, "fit_intercept", True)))
     if data_norm is None and released_score(linear):  # which has this value of the column
         constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
@@ -292,7 +280,7 @@ def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[s
         "steps": tuple(steps),
         "linear": linear,
         "meaning": None if meaning is None or meaning.n_features != n_features else meaning,
-        "data_norm": float(linear._row_bound if data_norm is None else data_norm),
+        "data_norm": check_real("data_norm", bound, at_least=1e-50, at_most=1e50),
         "names": _names(steps, linear, n_features),
         "constant": constant,
     }

@@ -25,7 +25,7 @@ from skdp.inference._models import (
     read_columns,
     refuse_nonlinear,
 )
-from skdp.inference._release import Bounds, Look, LookPlan
+from skdp.inference._release import Bounds, Look, LookPlan, event_of
 from skdp.inference._result import InferenceResult
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.release import Release
@@ -67,7 +67,7 @@ class ErrorPlan(LookPlan):
     ) -> ErrorPlan:
         """Derive the noise; it depends neither on the table nor on the weights."""
         sums = Release(_LABEL, ERROR_BOUNDS[adjacency].l2 * ROUND_UP).least(epsilon, delta)
-        return cls(sums, adjacency, "model", 1.0, limit, n_records)
+        return cls(sums, adjacency, "model", event_of(epsilon, delta), limit, n_records)
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
@@ -157,7 +157,7 @@ class RegressionPart(LinearPart):
 
     def encode(self, truth: Any) -> Array:
         """Return scaled targets."""
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             scaled = (read_numbers(truth) - self.origin) / self.half
         return np.clip(scaled, -_LARGEST_TARGET, _LARGEST_TARGET)
 
@@ -178,7 +178,7 @@ def read_regression(
     """Return the linear part of a fitted regressor, or refuse the model."""
     _, linear = linear_end(model)
     name = type(linear).__name__
-    coef = np.atleast_2d(np.asarray(linear.coef_, dtype=np.float64))
+    coef = np.array(linear.coef_, dtype=np.float64, ndmin=2)
     intercept = np.ravel(linear.intercept_).astype(np.float64)
     if len(coef) != 1:
         raise ValueError(f"{name} has {len(coef)} targets: evaluate one at a time.")

@@ -80,11 +80,17 @@ class LookPlan(OnAllRows):
     sums: Release
     adjacency: Adjacency
     covariance: Covariance
-    heaviest: float = 1.0  # bound on the total weight of the rows of a unit
+    event: Event  # one Gaussian release; the stages together cost as much
 
     grid = 0.0
     # Shares of the squared mu; later stages are at corrected weights.
     stages: ClassVar[tuple[float, ...]] = STAGES
+
+    def __post_init__(self) -> None:
+        paid: Any = self.event
+        covered = self.sums.multiplier >= paid.noise_multiplier * (1.0 - 1e-12)
+        if not (covered and math.fsum(self.stages) <= 1.0):
+            raise ValueError("the noise of a look must be that of its event, in all stages.")
 
     @classmethod
     def build(
@@ -93,25 +99,19 @@ class LookPlan(OnAllRows):
         delta: float,
         adjacency: Adjacency,
         covariance: Covariance = "model",
-        heaviest: float = 1.0,
         n_outputs: int = 1,
     ) -> LookPlan:
         """Derive the noise; it depends neither on the table nor on the weights."""
-        # All that a record contributes is a mean of vectors of rows, times its weight.
-        norm = BOUNDS[adjacency, covariance].l2 * heaviest * ROUND_UP
+        # All that a record contributes is a mean of vectors of rows.
+        norm = BOUNDS[adjacency, covariance].l2 * ROUND_UP
         sums = Release(_LABEL, norm).at_once(n_outputs).least(epsilon, delta)
-        return cls(sums, adjacency, covariance, heaviest)
-
-    @property
-    def event(self) -> Event:
-        """One Gaussian release; the stages together cost as much."""
-        return self.sums.event
+        return cls(sums, adjacency, covariance, event_of(epsilon, delta))
 
     @property
     def factors(self) -> tuple[float, ...]:
         """Factors of the information, of squared scores, and of further sums."""
         bounds = BOUNDS[self.adjacency, self.covariance]
-        return bounds.information, bounds.squares / self.heaviest
+        return bounds.information, bounds.squares
 
     @property
     def weigh(self) -> Callable[[Array, Array, Any], tuple[Array, Array, Any]]:
@@ -130,6 +130,7 @@ class LookPlan(OnAllRows):
             f"({self.sums.words}; scaled units; docs/proofs/inference.md)"
         )
 
+    @np.errstate(all="ignore")
     def sum(self, rows: Rows, theta: Array, codes: NDArray[np.int64] | None = None) -> Array:
         """Return the exact vector of rows with their targets; `codes` are those of units.
 
@@ -164,7 +165,9 @@ class LookPlan(OnAllRows):
         for share, later in zip(self.stages, (*self.stages[1:], None), strict=True):
             pairs = zip(tables, thetas, strict=True)
             exact = [self.sum(table, theta, codes) for table, theta in pairs]
-            looks = self.release(exact, thetas, stream, share)
+            # Looks with one seed may differ in the weights of a later stage only, as by the prior.
+            own_noise = stream.bound_to(np.concatenate([[share], *thetas]).tobytes())
+            looks = self.release(exact, thetas, own_noise, share)
             for place, (part, own) in enumerate(zip(parts, found, strict=True)):
                 own.append(part.reduced(looks[place]))
                 if later is not None:
@@ -213,6 +216,11 @@ def _combined(looks: Sequence[Any]) -> Look:
     found = combine_readings(looks)
     noise = 0.0 if found.squares is None else found.squares_noise
     return replace(looks[-1], **vars(found) | {"squares_noise": noise})
+
+
+def event_of(epsilon: float, delta: float) -> Event:
+    """Return the event of any look, to the last bit, so that plans of budgets know it again."""
+    return Release(_LABEL, 1.0).least(epsilon, delta).event
 
 
 def refuse_large(n_columns: int, n_units: int, covariance: Covariance, by_unit: bool) -> None:

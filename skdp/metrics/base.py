@@ -79,6 +79,13 @@ def _thawed(model: Any) -> Any:
     return _thawed(model.estimator) if type(model) is FrozenEstimator else model
 
 
+def is_known(model: Any) -> bool:
+    """Return whether a fitted step with all its parts is of this library or of scikit-learn."""
+    kinds = [type(part) for _, part in _parts(_thawed(model))]
+    homes = {kind.__module__.partition(".")[0] for kind in kinds}
+    return homes <= {"skdp", "sklearn"} and FunctionTransformer not in kinds
+
+
 def _parts(model: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield a model and all estimators among its parameters, frozen ones too."""
     yield name, model
@@ -333,17 +340,23 @@ def _check_lengths(X: Any, columns: dict[str, Any]) -> None:
             ) from None
 
 
-def ask_model(records: Judged, width: int) -> np.ndarray:
-    """Return the model's output for rows, `width` finite numbers per row, and silence the model."""
-    ask = partial(ask_rows, partial(numbers_of, records.ask), way=records.way)
+def ask_each_row(method: Callable[..., Any], records: Judged) -> np.ndarray:
+    """Return a method's output for rows wherever they are, called as on made-up rows."""
+    ask = partial(ask_rows, method, way=records.way)
 
     def read(rows: Any) -> np.ndarray:
         source = source_of(rows, converted=False)
         return in_blocks(ask, rows if source is None else source)
 
+    (found,) = read_each([(read, records.X)])
+    return found
+
+
+def ask_model(records: Judged, width: int) -> np.ndarray:
+    """Return the model's output for rows, `width` finite numbers per row, and silence the model."""
     try:
         with around_runs():
-            (raw,) = read_each([(read, records.X)])
+            raw = ask_each_row(partial(numbers_of, records.ask), records)
         sound = raw.shape == (len(records.targets), width)
     except RowsChangedError:
         raise

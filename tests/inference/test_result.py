@@ -402,7 +402,7 @@ def test_other_tables_of_the_same_look_are_free(noisy):
         raise AssertionError("rows were read")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(noisy.part), "encoded", exploding)
+        patch.setattr(type(noisy.part), "transform", exploding)
         patch.setattr(type(noisy.part), "checked", exploding)
         wide, narrow = noisy.table(0.99), noisy.table(0.5)
     real = ~wide["is_reference"]
