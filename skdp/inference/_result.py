@@ -176,12 +176,14 @@ class InferenceResult(JsonRecord):
             For invalid numbers, or a column whose effect depends on others.
         """
         told, functions, _ = self._effects(reference)
-        total, words = np.zeros(functions.shape[1]), []
+        if not isinstance(changes, Mapping) or not changes:
+            raise TypeError('changes must be a mapping such as {"age": 10} or {"age": (50, 80)}.')
+        total, words, pairs = np.zeros(functions.shape[1]), [], {}
         for name, change in changes.items():
             if isinstance(change, tuple):
                 if self.part.meaning is None or len(change) != 2:
                     raise ValueError("a change is a pair of cells of a schema's column.")
-                total[: self.part.coef.size] += self.part.meaning.change(name, change)
+                pairs[name] = change
                 words.append(f"{name} from {change[0]} to {change[1]}")
                 continue
             (places,) = np.nonzero(told["name"] == name)
@@ -189,6 +191,8 @@ class InferenceResult(JsonRecord):
                 raise KeyError(f"{name!r} is no row of the table: {told['name'].tolist()}.")
             total += check_real(f"changes[{name!r}]", change) * functions[places[0]]
             words.append(f"{change:g} {name}")
+        if pairs:
+            total[: self.part.coef.size] += self.part.meaning.change(pairs)
         text = {key: np.array([""], dtype=object) for key in ("column", "level", "step")}
         row = {"name": np.array([", ".join(words)], dtype=object), **text}
         return self._intervals({**row, "is_reference": np.array([False])}, total[None], level)

@@ -157,7 +157,7 @@ def test_pairs_of_crossed_columns_are_refused():
     frame = FRAME.drop(columns="diabetes")
     result = PrivateInference().evaluate(private(schema, frame), frame)
     assert result.contrast({"age": 1})["std_error"][0] > 0.0
-    with pytest.raises(ValueError, match=r"depends on other columns: \['age \* ward'\]"):
+    with pytest.raises(ValueError, match="act together"):
         result.contrast({"age": (50, 80)})
 
 

@@ -1,0 +1,97 @@
+"""Mistakes and uses that the guide does not show: answers are right, or a clear refusal."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+import skdp
+from skdp.inference import PrivateInference
+from skdp.preprocessing import (
+    BooleanColumn,
+    CategoricalColumn,
+    LabelColumn,
+    NumericColumn,
+    TableSchema,
+)
+
+RNG = np.random.default_rng(7)
+N = 6000
+WARDS = ["surgery", "medicine", "geriatrics"]
+EXACT = {"epsilon": 1e6, "delta": 1e-6, "prior_sd": 1e3}
+
+
+def drawn():
+    table = pd.DataFrame({
+        "age": RNG.integers(18, 95, N),
+        "diabetes": RNG.random(N) < 0.4,
+        "ward": RNG.choice(WARDS, N),
+    })  # fmt: skip
+    old = table["ward"] == "geriatrics"
+    odds = 0.04 * (table["age"] - 60) + table["diabetes"] * (0.5 + 1.0 * old) + 0.6 * old - 0.5
+    table["died"] = (RNG.random(N) < expit(odds)).astype(int)
+    return table
+
+
+TABLE = drawn()
+
+
+def looked(**terms):
+    columns = [
+        NumericColumn("age", 18, 100, unit="years"),
+        BooleanColumn("diabetes"),
+        CategoricalColumn("ward", WARDS),
+    ]
+    schema = TableSchema(columns, label=LabelColumn("died", [0, 1]), **terms)
+    fit = skdp.ObjectivePerturbationLogisticRegression(epsilon=50.0)
+    return PrivateInference(**EXACT).evaluate(schema.pipeline(fit).fit(TABLE), TABLE)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return looked()
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    return looked(interactions=[("ward", "diabetes")])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"ward": ("surgery", "icu")}, "'ward' has no level 'icu'"),
+        ({"diabetes": ("no", "yes")}, "'diabetes' has no level 'no'"),
+        ({"age": (10, 200)}, "the value of 'age' must be .* at least 18"),
+        ({"age": ("x", 50)}, "the value of 'age'"),
+        ({"agee": (20, 50)}, "no columns of the model"),
+        ({"agee": 1}, "no row of the table"),
+        ({}, "must be a mapping"),
+        ("age", "must be a mapping"),
+    ],
+)
+def test_changes_to_what_a_column_cannot_be_are_refused(result, changes, words):
+    with pytest.raises((KeyError, TypeError, ValueError), match=words):
+        result.contrast(changes)
+
+
+@pytest.mark.parametrize(
+    "reference", [{"age": 200}, {"age": "x"}, {"ward": "icu"}, {"agee": 1}], ids=str
+)
+def test_references_that_a_column_cannot_have_are_refused(result, reference):
+    with pytest.raises((KeyError, TypeError, ValueError), match=r"'(age|ward|agee)'"):
+        result.table(reference=reference)
+
+
+def test_changes_of_columns_that_act_together_are_those_of_patients(crossed):
+    def log_odds(ward):
+        changes = {"diabetes": (False, True), "ward": (ward, ward)}
+        return crossed.contrast(changes)["coefficient"][0]
+
+    rows = TABLE[:6].assign(age=60, diabetes=[False, True] * 3, ward=np.repeat(WARDS, 2))
+    chances = crossed.model_.predict_proba(rows.drop(columns="died"))[:, 1]
+    odds = np.log(chances / (1.0 - chances))
+    assert np.allclose([log_odds(ward) for ward in WARDS], odds[1::2] - odds[::2], atol=1e-9)
+    assert log_odds("geriatrics") > log_odds("surgery") + 0.5
+    with pytest.raises(ValueError, match=r"act together: give a pair for \['ward'\] too"):
+        crossed.contrast({"diabetes": (False, True)})
