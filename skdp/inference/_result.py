@@ -266,6 +266,12 @@ class InferenceResult(JsonRecord):
                 f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
                 "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
             )
+        parts = () if part.meaning is None else part.meaning.parts
+        if crossed := sorted({own.name for each in parts if len(each) > 1 for own in each}):
+            found.append(
+                f"The columns {', '.join(crossed)} act together: their rows leave out the products "
+                "of columns. Compare patients by contrast(...), with a pair for each of these."
+            )
         longest = 0.0 if part.meaning is None else part.meaning.longest
         if longest > part.data_norm * (1.0 + 1e-9):
             found.append(

@@ -95,3 +95,28 @@ def test_changes_of_columns_that_act_together_are_those_of_patients(crossed):
     assert log_odds("geriatrics") > log_odds("surgery") + 0.5
     with pytest.raises(ValueError, match=r"act together: give a pair for \['ward'\] too"):
         crossed.contrast({"diabetes": (False, True)})
+
+
+def test_rows_of_columns_that_act_together_say_so(result, crossed):
+    assert not any("act together" in text for text in result.advice)
+    assert any("diabetes, ward act together" in text for text in crossed.advice)
+
+
+@pytest.mark.parametrize("encoding", ["centred", "one-hot"])
+def test_constants_of_products_are_in_the_intercept(encoding):
+    """Products of levels add up to 1, which the look does not tell from the intercept."""
+    rare = TABLE.assign(ward=np.where(TABLE["diabetes"], TABLE["ward"], "surgery"), sex="f")
+    rare.loc[::2, "sex"] = "m"
+    both = [
+        CategoricalColumn("ward", WARDS, encoding),
+        CategoricalColumn("sex", ["f", "m"], encoding),
+    ]
+    schema = TableSchema(
+        both, LabelColumn("died", [0, 1]), interactions=[("ward", "sex")], others="ignore"
+    )
+    fit = skdp.ObjectivePerturbationLogisticRegression(epsilon=1.0, random_state=3)
+    found = PrivateInference(**EXACT).evaluate(schema.pipeline(fit).fit(rare), rare)
+    share = rare.groupby(["ward", "sex"])["died"].mean().loc[("geriatrics", "f")]
+    table = found.table(reference={"ward": "geriatrics"})
+    assert "ward geriatrics, sex f" in table.intercept_at
+    assert table["coefficient"][-1] == pytest.approx(np.log(share / (1.0 - share)), abs=0.02)

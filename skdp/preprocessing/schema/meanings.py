@@ -194,23 +194,25 @@ class Meaning:
         """
         if unknown := set(reference) - {_title(part) for part in self.parts if len(part) == 1}:
             raise KeyError(f"reference names no column of the model: {sorted(unknown)}.")
-        found, where_zero, words = [], np.zeros(self.n_features), []
+        found, where_zero, words, cells = [], np.zeros(self.n_features), [], {}
         for part, where in zip(self.parts, self._slices, strict=True):
-            lined = _title(part) in self.lines
-            slope = self._slope(part[0], where) / _of(self.scale, where) if lined else None
-            own, at, word = _describe(part, reference.get(_title(part)), slope)
+            name, scale = _title(part), _of(self.scale, where)
+            slope = self._slope(part[0], where) / scale if name in self.lines else None
+            own, at, word, cells[name] = _describe(part, reference.get(name), slope)
+            if len(part) > 1 and all(cells.get(column.name) is not None for column in part):
+                at = Interaction(part).encode(*(cells_of(c, [cells[c.name]]) for c in part))[0]
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             for effect in _in_one(own, chosen) if chosen.any() else own:
                 weights = np.zeros(self.n_features)
-                weights[where] = effect.weights * _of(self.scale, where) * chosen
+                weights[where] = effect.weights * scale * chosen
                 told = bool(chosen.any() if effect.flag is None else chosen[effect.flag])
-                found.append((_title(part), effect._replace(
+                found.append((name, effect._replace(
                     weights=weights * told,
                     step=effect.step if told else "left out",
                     is_reference=effect.is_reference and told,
                 )))  # fmt: skip
-            where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
-            words += [f"{_title(part)} {word}"] if word and chosen.any() else []
+            where_zero[where] = (at - _of(self.centre, where)) * scale
+            words += [f"{name} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
 
     def change(self, pairs: Mapping[str, Sequence[Any]]) -> Array:
@@ -323,8 +325,8 @@ def _is_flag(part: Sequence[FeatureColumn]) -> bool:
 
 def _describe(
     part: Sequence[FeatureColumn], reference: Any, slope: Array | None = None
-) -> tuple[list[Effect], Array, str]:
-    """Return the effects of a column, its features at the reference, and that in words."""
+) -> tuple[list[Effect], Array, str, Any]:
+    """Return the effects of a column, and the reference: its features, in words, its cell."""
     column: Any = part[0]
     if reference is not None:
         checked_cells(column, [reference])
@@ -339,12 +341,12 @@ def _describe(
     names = _names(part)
     step = "product of features" if len(part) > 1 else "+1"
     pairs = zip(names, np.eye(len(names)), strict=True)
-    return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), ""
+    return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), "", None
 
 
 def _lines(
     column: NumericColumn, reference: Any, slope: Array | None
-) -> tuple[list[Effect], Array, str]:
+) -> tuple[list[Effect], Array, str, float]:
     """Return effects per unit of the scale, of jumps at cuts, and of missing cells."""
     scale = _scale_of_line(column)
     function, inverse = SCALES[scale]
@@ -368,7 +370,7 @@ def _lines(
         jump[1 + place] = column.weight * np.sqrt(2.0 / len(column.thresholds))
         found.append(Effect(f"{column.name}>={cut:.15g}", f">={cut:.15g}", "jump there", jump))
     word = f"{middle:.4g} {column.unit}".rstrip()
-    return found + _missing(column, at, word), at, word
+    return found + _missing(column, at, word), at, word, middle
 
 
 def _missing(column: Any, at: Array, word: str) -> list[Effect]:
@@ -415,7 +417,7 @@ def _levels(column: FeatureColumn) -> dict[str, Any]:
 
 def _contrasts(
     column: Any, levels: dict[str, Any], reference: Any
-) -> tuple[list[Effect], Array, str]:
+) -> tuple[list[Effect], Array, str, Any]:
     """Return the effect of each level relative to the reference."""
     names, cells = list(levels), cells_of(column, list(levels.values()))
     chosen = _chosen(column, names, cells, reference)
@@ -430,7 +432,7 @@ def _contrasts(
         for j, (name, level) in enumerate(zip(names, short, strict=True))
     ]  # fmt: skip
     found.insert(0, found.pop(chosen))
-    return found + _missing(column, at, word), at, word
+    return found + _missing(column, at, word), at, word, cells[chosen]
 
 
 def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
