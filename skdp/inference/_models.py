@@ -82,17 +82,27 @@ class PublicWeights:
         classes: Any = (0, 1),
         feature_names: Any = None,
     ) -> None:
-        self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+        try:
+            self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+        except (TypeError, ValueError):
+            self.coef_ = np.empty((0, 0))
         self.intercept_ = np.array([check_real("intercept", intercept)])
         if self.coef_.shape[0] != 1 or self.coef_.size == 0 or not np.isfinite(self.coef_).all():
             raise ValueError("coef must be a flat list of finite numbers, at least one.")
         if classes is not None:
             self.classes_ = np.asarray(classes)
-            if self.classes_.shape != (2,):
-                raise ValueError(f"classes must be two labels, got {classes!r}.")
+            if self.classes_.shape != (2,) or len({*map(type, classes)}) > 1:
+                raise ValueError(f"classes must be two labels of one type, got {classes!r}.")
+            if not self.classes_[0] < self.classes_[1]:
+                raise ValueError(
+                    f"classes must be two labels in their order, got {classes!r}: coefficients are "
+                    "for the second one. For the other order, change their signs."
+                )
         self.n_features_in_ = self.coef_.shape[1]
         if feature_names is not None:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+            if self.feature_names_in_.shape != (self.n_features_in_,):
+                raise ValueError(f"feature_names must be {self.n_features_in_} names, like coef.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 
 import skdp
-from skdp.inference import PrivateInference
+from skdp.inference import PrivateInference, PublicWeights
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
@@ -120,3 +120,19 @@ def test_constants_of_products_are_in_the_intercept(encoding):
     table = found.table(reference={"ward": "geriatrics"})
     assert "ward geriatrics, sex f" in table.intercept_at
     assert table["coefficient"][-1] == pytest.approx(np.log(share / (1.0 - share)), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("coef", "terms", "words"),
+    [
+        (["a"], {}, "coef must be"),
+        ([1.0], {"classes": [1, 0]}, "in their order"),
+        ([1.0], {"classes": ["yes", "no"]}, "in their order"),
+        ([1.0], {"classes": [1, 1]}, "in their order"),
+        ([1.0], {"classes": ["no", 1]}, "of one type"),
+        ([1.0, 2.0], {"feature_names": ["age"]}, "feature_names must be 2"),
+    ],
+)
+def test_published_coefficients_are_read_as_they_are_meant_or_refused(coef, terms, words):
+    with pytest.raises(ValueError, match=words):
+        PublicWeights(coef, **terms)
