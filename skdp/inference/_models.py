@@ -328,6 +328,11 @@ def _comparisons(
     if any(logs) and not getattr(linear, "fit_intercept", True):
         raise ValueError(f"{name} has class weights but no intercept, which they would move.")
     if len(labels) == 2 and len(coef) == 1:
+        if reference not in (None, "rest", labels[0]):
+            raise ValueError(
+                f"{name} has two classes, {labels!r}: the odds are those of the second one, so that "
+                f"reference must be None or {labels[0]!r}, got {reference!r}."
+            )
         yield (coef[0], float(intercept[0] - logs[1] + logs[0])), (1, 0)
         return
     if reference not in (*labels, "rest") or len(coef) != len(labels):

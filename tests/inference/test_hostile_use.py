@@ -136,3 +136,16 @@ def test_constants_of_products_are_in_the_intercept(encoding):
 def test_published_coefficients_are_read_as_they_are_meant_or_refused(coef, terms, words):
     with pytest.raises(ValueError, match=words):
         PublicWeights(coef, **terms)
+
+
+ROWS = RNG.uniform(-0.5, 0.5, (N, 2))
+LABELS = (RNG.random(N) < expit(3.0 * ROWS[:, 0])).astype(int)
+WEIGHTS = PublicWeights([3.0, 0.0])
+LOOK = PrivateInference(**EXACT, data_norm=1.0)
+
+
+@pytest.mark.parametrize("reference", [1, "0", "no"])
+def test_two_classes_have_one_reference(reference):
+    look = PrivateInference(**EXACT, data_norm=1.0, reference=reference)
+    with pytest.raises(ValueError, match="reference must be None or 0"):
+        look.evaluate(WEIGHTS, ROWS, LABELS)
