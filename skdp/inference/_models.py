@@ -330,7 +330,7 @@ def _comparisons(
     if len(labels) == 2 and len(coef) == 1:
         if reference not in (None, "rest", labels[0]):
             raise ValueError(
-                f"{name} has two classes, {labels!r}: the odds are those of the second one, so that "
+                f"{name} has two classes, {labels!r}: odds are those of the second one, and "
                 f"reference must be None or {labels[0]!r}, got {reference!r}."
             )
         yield (coef[0], float(intercept[0] - logs[1] + logs[0])), (1, 0)
