@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import JsonRecord
 from skdp.base.parameters import cached_property, check_real
+from skdp.base.scikit_learn import template_of
 from skdp.inference._corrected import corrected_model
 from skdp.inference._models import LinearPart
 from skdp.inference._posterior import LookPosterior, look_posterior
@@ -286,8 +287,21 @@ class InferenceResult(JsonRecord):
         return (
             "Each interval by itself covers sampling and privacy noise for the "
             f"{self._estimated} in the population. It does not cover a choice of columns by "
-            "private scores. Prior: "
+            f"private scores. {self._about_columns}Prior: "
             f"normal around 0, with deviation {self.prior_deviation:g} {self._range}."
+        )
+
+    @property
+    def _about_columns(self) -> str:
+        """Return what the look did to columns of unknown meaning."""
+        part = self.part
+        if part.meaning is not None:
+            return ""
+        steps = ", ".join(type(template_of(step)).__name__ for step in part.steps)
+        units = f"Columns are those behind {steps}, in their units. " if steps else ""
+        return (
+            f"{units}Rows longer than {part.data_norm:g} were shortened to it: if there are many, "
+            "estimates are not those of the rows. "
         )
 
     def to_dict(self) -> dict[str, Any]:

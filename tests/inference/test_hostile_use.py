@@ -4,6 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdp
 from skdp.inference import PrivateInference, PublicWeights
@@ -149,3 +153,31 @@ def test_two_classes_have_one_reference(reference):
     look = PrivateInference(**EXACT, data_norm=1.0, reference=reference)
     with pytest.raises(ValueError, match="reference must be None or 0"):
         look.evaluate(WEIGHTS, ROWS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [(ROWS, "comes before X and y"), ("model.pkl", "fitted model"), (PublicWeights, "the class")],
+    ids=["table", "path", "class"],
+)
+def test_what_is_no_model_is_refused(model, words):
+    with pytest.raises(TypeError, match=words):
+        LOOK.evaluate(model, ROWS, LABELS)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_missing_labels_are_refused_without_warnings():
+    with pytest.raises(ValueError, match="NaN"):
+        LOOK.evaluate(WEIGHTS, ROWS, np.where(LABELS, np.nan, 0.0))
+
+
+def test_shortened_rows_and_units_behind_steps_are_stated(result):
+    def words(found):
+        return " ".join(repr(found).split())
+
+    look = PrivateInference(**EXACT, data_norm=0.1)
+    assert "Rows longer than 0.1 were shortened" in words(look.evaluate(WEIGHTS, ROWS, LABELS))
+    model = make_pipeline(FrozenEstimator(StandardScaler().fit(ROWS[:9])), LogisticRegression())
+    found = LOOK.evaluate(model.fit(ROWS[:99], LABELS[:99]), ROWS, LABELS)
+    assert "Columns are those behind StandardScaler, in their units" in words(found)
+    assert "shortened" not in words(result)
