@@ -384,8 +384,9 @@ def _ticks_of_ratios(low: float, high: float) -> list[float]:
     """Return about three to eight round numbers between the ends of a logarithmic axis."""
     fine = [*np.arange(10, 20) / 10, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9, 9.5]
     found: list[float] = []
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for digits in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], fine, np.arange(100, 1000) / 100):
-        every = [float(f"{digit:g}e{power}") for power in range(-9, 10) for digit in digits]
+        every = [float(f"{digit:g}e{power}") for power in powers for digit in digits]
         inside = [tick for tick in every if low <= tick <= high]
         if len(found) < min(3, len(inside)):
             found = inside[:: -(-len(inside) // 8)]

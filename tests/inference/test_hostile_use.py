@@ -18,6 +18,7 @@ from skdp.preprocessing import (
     NumericColumn,
     TableSchema,
 )
+from skdp.reporting.coefficients import _ticks_of_ratios
 
 RNG = np.random.default_rng(7)
 N = 6000
@@ -181,3 +182,26 @@ def test_shortened_rows_and_units_behind_steps_are_stated(result):
     found = LOOK.evaluate(model.fit(ROWS[:99], LABELS[:99]), ROWS, LABELS)
     assert "Columns are those behind StandardScaler, in their units" in words(found)
     assert "shortened" not in words(result)
+
+
+def test_long_labels_keep_the_width_and_brackets_are_no_options_of_latex():
+    wards = [
+        f"[{letter}] a ward with a very long name, {'third floor, ' * 9}{letter}" for letter in "AB"
+    ]
+    table = TABLE.assign(ward=np.where(TABLE["age"] > 50, *wards))
+    schema = TableSchema(
+        [CategoricalColumn("ward", wards)], LabelColumn("died", [0, 1]), others="ignore"
+    )
+    fit = skdp.ObjectivePerturbationLogisticRegression(epsilon=50.0)
+    found = PrivateInference(**EXACT).evaluate(schema.pipeline(fit).fit(table), table).table()
+    assert max(map(len, repr(found).splitlines())) <= 100
+    assert "ward=[B] a ward" in repr(found)  # both ends of a label stay
+    assert "third floor, A" in repr(found)
+    assert "[" not in found.to_latex().replace("{[}", "")
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.05, 1e18), (1e10, 1e12), (1e-12, 1e-10)])
+def test_axes_of_extreme_ratios_have_ticks_over_their_length(low, high):
+    ticks = _ticks_of_ratios(low, high)
+    assert 3 <= len(ticks) <= 8
+    assert np.log10(high / ticks[-1]) < 0.3 * np.log10(high / low)
