@@ -12,7 +12,10 @@ from scipy.special import ndtri
 from skdp.base.parameters import check_real
 from skdp.base.scikit_learn import fitted_model, last_and_meaning, responds
 from skdp.reporting.drawing import pyplot
-from skdp.reporting.estimates import CoefficientIntervals
+from skdp.reporting.estimates import CoefficientIntervals, shortened
+
+# Longer labels of a plot leave no room for it.
+_LONGEST = 50
 
 
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:
@@ -359,7 +362,7 @@ class CoefficientDisplay:
         at = up[found.is_reference[chosen]]
         ax.plot(np.full(at.size, change(0.0)), at, "D", color="grey", mfc="none")
         ax.axvline(change(0.0), color="grey", linestyle=":", lw=0.8, zorder=0)
-        ax.set_yticks(up, self.labels_)
+        ax.set_yticks(up, [shortened(label, _LONGEST) for label in self.labels_])
         ax.set_ylim(max(chosen.size, 1) - 0.5, -0.5)
         kind = f"log {found.ratio} of " if found.ratio else ""
         what = f"change of {kind}{found.target or 'the prediction'}"

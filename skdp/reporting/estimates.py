@@ -34,7 +34,7 @@ def _shown(*numbers: float, ratio: bool = False) -> list[str]:
     return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
 
 
-def _shortened(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
     """Return a text without its middle if it is too long: what sets levels apart is at its ends."""
     left = (width - 3) // 2
     return text if len(text) <= width else f"{text[:left]}...{text[left + 3 - width :]}"
@@ -174,7 +174,7 @@ class CoefficientIntervals(dict[str, np.ndarray]):
         # Long labels are shortened, to keep the width.
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         widths[0] = min(widths[0], max(_WIDTH - sum(widths[1:]) - 2 * len(widths) + 2, 20))
-        lines = [(_shortened(line[0], widths[0]), *line[1:]) for line in lines]
+        lines = [(shortened(line[0], widths[0]), *line[1:]) for line in lines]
         text = [
             "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))]).rstrip()
             for line in lines
