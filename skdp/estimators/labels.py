@@ -27,7 +27,8 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     if y.dtype.kind == "O" and not all(isinstance(label, str) for label in y):
         raise ValueError(_MANY_KINDS)
     if y.dtype.kind not in "biu":  # integers are labels; checking them takes time
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # it casts NaN before it refuses it
+            check_classification_targets(y)
     if classes is None:
         if y.dtype.kind in "biu":
             labels = np.unique(np.concatenate([np.unique(part) for part in _parts(y)]))

@@ -114,8 +114,8 @@ class PrivateInference(EvaluatesModel):
     reference: Any = parameter(
         "label or None",
         """Class that others are compared with, for models of more than two classes. ``"rest"``
-        compares each class with all others, which suits one-vs-rest models. Not used for two
-        classes.""",
+        compares each class with all others, which suits one-vs-rest models. Of two classes, it can
+        only be the first.""",
         default=None,
     )
     target_bounds: Any = parameter(

@@ -19,9 +19,9 @@ from skdp.estimators.labels import encode_labels
 from skdp.inference._fit_score import constant_of_fit, released_score
 from skdp.inference._release import (
     LARGEST_CONSTANT,
+    LARGEST_WEIGHT,
     constant_value,
     norm_of_rows,
-    refuse_weights,
 )
 from skdp.inference._stages import Reading
 from skdp.solvers import Rows
@@ -65,17 +65,27 @@ class PublicWeights:
         classes: Any = (0, 1),
         feature_names: Any = None,
     ) -> None:
-        self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+        try:
+            self.coef_ = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+        except (TypeError, ValueError):
+            self.coef_ = np.empty((0, 0))
         self.intercept_ = np.array([check_real("intercept", intercept)])
         if self.coef_.shape[0] != 1 or self.coef_.size == 0 or not np.isfinite(self.coef_).all():
             raise ValueError("coef must be a flat list of finite numbers, at least one.")
         if classes is not None:
             self.classes_ = np.asarray(classes)
-            if self.classes_.shape != (2,):
-                raise ValueError(f"classes must be two labels, got {classes!r}.")
+            if self.classes_.shape != (2,) or len({*map(type, classes)}) > 1:
+                raise ValueError(f"classes must be two labels of one type, got {classes!r}.")
+            if not self.classes_[0] < self.classes_[1]:
+                raise ValueError(
+                    f"classes must be two labels in their order, got {classes!r}: coefficients are "
+                    "for the second one. For the other order, change their signs."
+                )
         self.n_features_in_ = self.coef_.shape[1]
         if feature_names is not None:
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+            if self.feature_names_in_.shape != (self.n_features_in_,):
+                raise ValueError(f"feature_names must be {self.n_features_in_} names, like coef.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +108,9 @@ class LinearPart:
     of_fit: Reading | None = None  # the score that the fit has released
 
     def __post_init__(self) -> None:
-        refuse_weights(self.theta)
+        if not np.linalg.norm(self.theta) <= LARGEST_WEIGHT:
+            name = type(self.linear).__name__
+            raise ValueError(f"weights of {name} must be finite, below {LARGEST_WEIGHT:g}.")
 
     @property
     def kept(self) -> Any:
@@ -112,9 +124,7 @@ class LinearPart:
 
     def encode(self, truth: Any) -> NDArray[Any]:
         """Return labels as places among the classes."""
-        labels, codes = encode_labels(truth, self.classes)
-        places = [self.classes.tolist().index(label) for label in labels.tolist()]  # if unsorted
-        return np.array(places, codes.dtype)[codes]
+        return encode_labels(truth, self.classes)[1]
 
     def table(self, rows: Rows, labels: NDArray[Any], shares: Array) -> Rows:
         """Return rows with signs as targets, without those of other classes."""
@@ -308,6 +318,11 @@ def compared_classes(
     if any(logs) and not getattr(linear, "fit_intercept", True):
         raise ValueError(f"{name} has class weights but no intercept, which they would move.")
     if len(labels) == 2:
+        if reference not in (None, "rest", labels[0]):
+            raise ValueError(
+                f"{name} has two classes, {labels!r}: odds are those of the second one, and "
+                f"reference must be None or {labels[0]!r}, got {reference!r}."
+            )
         return [(1, 0)], logs
     if reference not in (*labels, "rest"):
         raise ValueError(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.accounting.records import JsonRecord
 from skdp.base.parameters import cached_property, check_real
+from skdp.base.scikit_learn import template_of
 from skdp.inference._corrected import corrected_model
 from skdp.inference._models import LinearPart
 from skdp.inference._posterior import LookPosterior
@@ -174,14 +175,14 @@ class InferenceResult(JsonRecord):
             variant has left out.
         """
         told, functions, _ = self._effects(reference)
-        total, words = np.zeros(functions.shape[1]), []
+        if not isinstance(changes, Mapping) or not changes:
+            raise TypeError('changes must be a mapping such as {"age": 10} or {"age": (50, 80)}.')
+        total, words, pairs = np.zeros(functions.shape[1]), [], {}
         for name, change in changes.items():
             if isinstance(change, tuple | list):
                 if self.part.meaning is None or len(change) != 2:
                     raise ValueError("a change is a pair of cells of a schema's column.")
-                features = self.part.meaning.change(name, change)
-                self._refuse_left_out(name, np.delete(features, list(self.part.kept)).any())
-                total[: self.part.coef.size] += features
+                pairs[name] = change
                 words.append(f"{name} from {change[0]} to {change[1]}")
                 continue
             (places,) = np.nonzero(told["name"] == name)
@@ -191,6 +192,10 @@ class InferenceResult(JsonRecord):
             factor = check_real(f"changes[{name!r}]", change, at_least=-1e30, at_most=1e30)
             total += factor * functions[places[0]]
             words.append(f"{change:g} {name}")
+        if pairs:
+            features = self.part.meaning.change(pairs)
+            self._refuse_left_out(", ".join(pairs), np.delete(features, list(self.part.kept)).any())
+            total[: self.part.coef.size] += features
         texts = {"name": ", ".join(words), "column": "", "level": "", "step": ""}
         row: dict[str, Any] = {key: np.array([own], dtype=object) for key, own in texts.items()}
         row["is_reference"] = np.array([not total.any()])
@@ -276,6 +281,12 @@ class InferenceResult(JsonRecord):
                 f"estimates (root mean square). Above {self._largest_change:.2g}, intervals may "
                 "not cover. " + (_SECOND if len(part.classes) <= 2 else _FIT_AGAIN)
             )
+        parts = () if part.meaning is None else part.meaning.parts
+        if crossed := sorted({own.name for each in parts if len(each) > 1 for own in each}):
+            found.append(
+                f"The columns {', '.join(crossed)} act together: their rows leave out the products "
+                "of columns. Compare patients by contrast(...), with a pair for each of these."
+            )
         longest = 0.0 if part.meaning is None else part.meaning.longest
         if longest > part.data_norm * (1.0 + 1e-9):
             found.append(
@@ -289,8 +300,22 @@ class InferenceResult(JsonRecord):
         """Statement on the estimates, the prior and cases that intervals do not cover."""
         return (
             f"Each interval by itself covers sampling and privacy noise for the {self._estimated} "
-            "in the population. It does not cover a choice of columns by private scores. Prior: "
+            "in the population. It does not cover a choice of columns by private scores. "
+            f"{self._about_columns}Prior: "
             f"normal around 0, with deviation {self.prior_deviation:g} {self._range}."
+        )
+
+    @property
+    def _about_columns(self) -> str:
+        """Return what the look did to columns of unknown meaning."""
+        part = self.part
+        if part.meaning is not None:
+            return ""
+        steps = ", ".join(type(template_of(step)).__name__ for step in part.steps)
+        units = f"Columns are those behind {steps}, in their units. " if steps else ""
+        return (
+            f"{units}Rows longer than {part.data_norm:g} were shortened to it: if there are many, "
+            "estimates are not those of the rows. "
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,7 +10,10 @@ import numpy as np
 
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.reporting.drawing import pyplot
-from skdp.reporting.estimates import CoefficientIntervals
+from skdp.reporting.estimates import CoefficientIntervals, shortened
+
+# Longer labels of a plot leave no room for it.
+_LONGEST = 50
 
 
 def coefficient_table(model: Any) -> dict[str, np.ndarray]:
@@ -215,7 +218,7 @@ class CoefficientDisplay:
         at = up[found.is_reference[chosen]]
         ax.plot(np.full(at.size, change(0.0)), at, "D", color="grey", mfc="none")
         ax.axvline(change(0.0), color="grey", linestyle=":", lw=0.8, zorder=0)
-        ax.set_yticks(up, self.labels_)
+        ax.set_yticks(up, [shortened(label, _LONGEST) for label in self.labels_])
         ax.set_ylim(max(chosen.size, 1) - 0.5, -0.5)
         kind = f"log {found.ratio} of " if found.ratio else ""
         what = f"change of {kind}{found.target or 'the prediction'}"
@@ -240,8 +243,9 @@ def _ticks_of_ratios(low: float, high: float) -> list[float]:
     """Return about three to eight round numbers between the ends of a logarithmic axis."""
     fine = [*np.arange(10, 20) / 10, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9, 9.5]
     found: list[float] = []
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for digits in ([1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], fine, np.arange(100, 1000) / 100):
-        every = [float(f"{digit:g}e{power}") for power in range(-9, 10) for digit in digits]
+        every = [float(f"{digit:g}e{power}") for power in powers for digit in digits]
         inside = [tick for tick in every if low <= tick <= high]
         if len(found) < min(3, len(inside)):
             found = inside[:: -(-len(inside) // 8)]

@@ -19,7 +19,7 @@ LEFT_OUT = "left out"
 # Characters that LaTeX reads as commands.
 _LATEX = str.maketrans({letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "[": "{[}", "]": "{]}",
 })  # fmt: skip
 
 
@@ -32,6 +32,12 @@ def _shown(*numbers: float, ratio: bool = False) -> list[str]:
         return [f"{number:.3g}" if np.isfinite(number) else "-" for number in numbers]
     digits = 1 - int(np.floor(np.log10(width)))
     return [f"{round(number, digits):,.{max(digits, 0)}f}" for number in numbers]
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text without its middle if it is too long: what sets levels apart is at its ends."""
+    left = (width - 3) // 2
+    return text if len(text) <= width else f"{text[:left]}...{text[left + 3 - width :]}"
 
 
 def _extra(value: Any) -> str:
@@ -165,7 +171,10 @@ class CoefficientIntervals(dict[str, np.ndarray]):
 
     def __repr__(self) -> str:
         lines = self._lines()
+        # Long labels are shortened, to keep the width.
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        widths[0] = min(widths[0], max(_WIDTH - sum(widths[1:]) - 2 * len(widths) + 2, 20))
+        lines = [(shortened(line[0], widths[0]), *line[1:]) for line in lines]
         text = [
             "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))]).rstrip()
             for line in lines

@@ -307,7 +307,7 @@ class Odd(LogisticRegression):
         (FrozenEstimator(make_pipeline(MEAN, model_of(WEIGHTS))), {}, "depends on other rows"),
         (SEARCHED, {}, "depends on other rows"),
         (PublicWeights([1.0, 2.0]), {}, "X must have the 2 columns"),
-        (PublicWeights([1e120, 2.0, 0.0]), {}, "weights must have a norm"),
+        (PublicWeights([1e120, 2.0, 0.0]), {}, "weights of .* must be finite"),
         (WEIGHTS, {"data_norm": None}, "declare data_norm"),
         (WEIGHTS, {"data_norm": -1.0}, "data_norm must be"),
         (WEIGHTS, {"prior_sd": 0.0}, "prior_sd must be"),

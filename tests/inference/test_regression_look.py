@@ -560,7 +560,7 @@ LOGARITHMS = TransformedTargetRegressor(LinearRegression(), func=np.log1p, inver
         (WEIGHTS, {"error_sd": 1e-300}, "comparable to the range"),
         (WEIGHTS, {"data_norm": None}, "declare data_norm"),
         (WEIGHTS, {"covariance": "sandwich", "adjacency": "add-remove"}, "For a regressor"),
-        (PublicWeights([1e120, 2.0, 0.0], classes=None), {}, "weights must have a norm"),
+        (PublicWeights([1e120, 2.0, 0.0], classes=None), {}, "weights of .* must be finite"),
         (PublicWeights([1.0, 2.0], classes=None), {}, "X must have the 2 columns"),
     ],
 )

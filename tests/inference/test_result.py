@@ -146,8 +146,8 @@ def test_contrasts_are_sums_of_rows_or_changes_of_cells(exact, noisy):
             noisy.contrast(wrong)
     for wrong, words in (
         ({"age": (1, 2, 3)}, "pair"),
-        ({"age": (50, 101)}, r"bounds \[0, 100\], got 101"),
-        ({"ward": ("A", "Z")}, "on the list .* got 'Z'"),
+        ({"age": (50, 101)}, "at most 100, got 101"),
+        ({"ward": ("A", "Z")}, "no level 'Z'"),
         ({"ward=B": 1e40}, "changes"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -217,7 +217,7 @@ def test_pairs_of_crossed_columns_are_refused():
     frame = FRAME.drop(columns="diabetes")
     result = PrivateInference().evaluate(private(schema, frame), frame)
     assert result.contrast({"age": 1})["std_error"][0] > 0.0
-    with pytest.raises(ValueError, match=r"depends on other columns: \['age \* ward'\]"):
+    with pytest.raises(ValueError, match="act together"):
         result.contrast({"age": (50, 80)})
 
 

@@ -10,20 +10,21 @@ import dataclasses
 import functools
 import itertools
 import math
-import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skdp.base.parameters import Auto, NumberEncoding, Scale
+from skdp.base.parameters import Auto, NumberEncoding, Scale, check_real
 from skdp.preprocessing.schema.base import (
+    UNKNOWN,
     Column,
     FeatureColumn,
     SchemaPart,
     as_numbers,
     centre,
+    is_missing,
     number_problem,
 )
 from skdp.running import warn_once
@@ -345,22 +346,6 @@ class Interaction(SchemaPart):
         return multiply([coarsen(column).encode(values) for column, values in pairs])
 
 
-def refuse_strangers(column: Any, cells: np.ndarray) -> None:
-    """Refuse cells that would count as others: out of bounds, unlisted, or ignored."""
-    found = column.read(cells)
-    strange, known = np.zeros(found.size, dtype=bool), " known"
-    if isinstance(column, NumericColumn):
-        strange = np.isnan(found) & (column.missing != "indicator")
-        if {"scaled", "waves"} & set(column.parts):
-            strange |= (found < column.lower) | (found > column.upper)
-            known = f" within the bounds [{column.lower:g}, {column.upper:g}]"
-    elif values := column.listed():
-        strange = (found < 0) & ~np.isin(found, list(column._flags().values()))
-        known = f" on the list {reprlib.repr(list(values))}"
-    for cell in cells[strange].tolist():
-        raise ValueError(f"values of {column.name!r} must be{known}, got {cell!r}.")
-
-
 def coarsen(column: FeatureColumn) -> Any:
     """Return a column with weight 1; numbers become cells at their cuts or at equal spacing."""
     if not isinstance(column, NumericColumn):
@@ -395,3 +380,35 @@ def cell_names(name: str, cuts: Sequence[float]) -> list[str]:
     edges = [f"{cut:.15g}" for cut in cuts]
     inner = [f"{name} in [{low}, {high})" for low, high in itertools.pairwise(edges)]
     return [f"{name}<{edges[0]}", *inner, f"{name}>={edges[-1]}"] if edges else []
+
+
+def cells_of(column: FeatureColumn, cells: Sequence[Any]) -> np.ndarray:
+    """Return values as a column of cells."""
+    if isinstance(column, NumericColumn):
+        return np.asarray(cells, dtype=np.float64)
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def checked_cells(column: Any, cells: Sequence[Any]) -> np.ndarray:
+    """Return the same, or refuse values that would be clipped or are on no list."""
+    if isinstance(column, NumericColumn):
+        bounds: dict[str, Any] = {"at_least": column.lower, "at_most": column.upper}
+        for cell in cells:
+            if not (is_missing(cell) or cell in column.missing_codes):
+                check_real(f"the value of {column.name!r}", cell, **bounds)
+    elif values := column.listed():
+        places = column.read(cells_of(column, cells))
+        for cell in itertools.compress(cells, places == UNKNOWN):
+            raise ValueError(f"{column.name!r} has no level {cell!r}, but {list(values)}.")
+    return cells_of(column, cells)
+
+
+def is_code(column: NumericColumn, number: float) -> bool:
+    """Return whether a number stands for a missing one."""
+    return bool(np.isnan(as_numbers(np.array([number]), column.missing_codes)[0]))
+
+
+def intervals_of(column: NumericColumn) -> list[float]:
+    """Return a number in each interval between cuts or amounts; empty without them."""
+    cuts = sorted({*column.thresholds, *(column.spikes or ())})
+    return [float(np.nextafter(cuts[0], -np.inf)), *map(float, cuts)] if cuts else []

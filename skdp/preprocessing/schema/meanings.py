@@ -14,14 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from skdp.preprocessing.schema.base import FeatureColumn, as_numbers
+from skdp.preprocessing.schema.base import FeatureColumn
 from skdp.preprocessing.schema.columns import (
     SCALES,
     Interaction,
     NumericColumn,
     cell_names,
+    cells_of,
+    checked_cells,
     coarsen,
-    refuse_strangers,
+    intervals_of,
+    is_code,
 )
 from skdp.preprocessing.schema.lists import CategoricalColumn
 
@@ -164,7 +167,7 @@ class Meaning:
 
         Their product with the coefficients is the rise of the line.
         """
-        numbers = np.array([cell for cell in column.spaced(_TRIED) if not _is_code(column, cell)])
+        numbers = np.array([cell for cell in column.spaced(_TRIED) if not is_code(column, cell)])
         rows = column.encode(numbers)
         rows = (rows - _of(self.centre, where)) * _of(self.scale, where)
         aim = SCALES[_scale_of_line(column)][0](numbers)
@@ -185,40 +188,48 @@ class Meaning:
         """
         if unknown := set(reference) - {_title(part) for part in self.parts if len(part) == 1}:
             raise KeyError(f"reference names no column of the model: {sorted(unknown)}.")
-        found, where_zero, words = [], np.zeros(self.n_features), []
+        found, where_zero, words, cells = [], np.zeros(self.n_features), [], {}
         for part, where in zip(self.parts, self._slices, strict=True):
-            lined = _title(part) in self.lines
-            slope = self._slope(part[0], where) / _of(self.scale, where) if lined else None
-            if _title(part) in reference:
-                refuse_strangers(part[0], _array(part[0], [reference[_title(part)]]))
-            own, at, word = _describe(part, reference.get(_title(part)), slope)
+            name, scale = _title(part), _of(self.scale, where)
+            slope = self._slope(part[0], where) / scale if name in self.lines else None
+            own, at, word, cells[name] = _describe(part, reference.get(name), slope)
+            if len(part) > 1 and all(cells.get(column.name) is not None for column in part):
+                at = Interaction(part).encode(*(cells_of(c, [cells[c.name]]) for c in part))[0]
             chosen = np.isin(np.arange(where.start, where.stop), kept)
             for effect in _in_one(own, chosen) if chosen.any() else own:
                 weights = np.zeros(self.n_features)
-                weights[where] = effect.weights * _of(self.scale, where) * chosen
+                weights[where] = effect.weights * scale * chosen
                 told = bool(chosen.any() if effect.flag is None else chosen[effect.flag])
-                found.append((_title(part), effect._replace(
+                found.append((name, effect._replace(
                     weights=weights * told,
                     step=effect.step if told else "left out",
                     is_reference=effect.is_reference and told,
                 )))  # fmt: skip
-            where_zero[where] = (at - _of(self.centre, where)) * _of(self.scale, where)
-            words += [f"{_title(part)} {word}"] if word and chosen.any() else []
+            where_zero[where] = (at - _of(self.centre, where)) * scale
+            words += [f"{name} {word}"] if word and chosen.any() else []
         return found, where_zero, ", ".join(words)
 
-    def change(self, name: str, cells: Sequence[Any]) -> Array:
-        """Return the change of all features from one cell of a column to another."""
-        titles = {_title(part): part for part in self.parts if len(part) == 1}
-        if name not in titles:
-            raise KeyError(f"{name!r} names no column of the model: {list(titles)}.")
-        products = (part for part in self.parts if len(part) > 1)
-        if crossed := [_title(part) for part in products if name in [own.name for own in part]]:
-            raise ValueError(f"a change of {name!r} depends on other columns: {crossed}.")
-        where, column = self._slices[self.parts.index(titles[name])], titles[name][0]
-        refuse_strangers(column, _array(column, cells))
-        first, second = column.encode(_array(column, cells))
+    def change(self, pairs: Mapping[str, Sequence[Any]]) -> Array:
+        """Return the change of all features from the first cells of columns to the second ones.
+
+        Columns that are multiplied by others need these too.
+        """
+        titles = [_title(part) for part in self.parts if len(part) == 1]
+        if unknown := sorted(set(pairs) - set(titles)):
+            raise KeyError(f"{unknown} are no columns of the model: {titles}.")
         found = np.zeros(self.n_features)
-        found[where] = (second - first) * _of(self.scale, where)
+        for part, where in zip(self.parts, self._slices, strict=True):
+            absent = [column.name for column in part if column.name not in pairs]
+            if 0 < len(absent) < len(part):
+                raise ValueError(
+                    f"the columns of {_title(part)!r} act together: give a pair for {absent} too, "
+                    "with the same value twice if it does not change."
+                )
+            if not absent:
+                cells = [checked_cells(column, pairs[column.name]) for column in part]
+                own: Any = Interaction(part) if len(part) > 1 else part[0]
+                first, second = own.encode(*cells)
+                found[where] = (second - first) * _of(self.scale, where)
         return found
 
     def through(self, centre: Array, scale: Array, limit: float) -> Meaning | None:
@@ -251,21 +262,15 @@ def _names(part: Sequence[FeatureColumn]) -> list[str]:
     return part[0].feature_names() if len(part) == 1 else Interaction(part).feature_names()
 
 
-def _array(column: FeatureColumn, cells: Sequence[Any]) -> Array:
-    if isinstance(column, NumericColumn):
-        return np.asarray(cells, dtype=np.float64)
-    return np.fromiter(cells, dtype=object, count=len(cells))
-
-
 def _encode(part: Sequence[FeatureColumn], cells: list[list[Any]] | None) -> Array | None:
     """Return features of all combinations of cells."""
     if cells is None:
         return None
     if len(part) == 1:
-        return part[0].encode(_array(part[0], cells[0]))
+        return part[0].encode(cells_of(part[0], cells[0]))
     crossed = zip(*itertools.product(*cells), strict=True)
     pairs = zip(part, crossed, strict=True)
-    return Interaction(tuple(part)).encode(*(_array(column, own) for column, own in pairs))
+    return Interaction(tuple(part)).encode(*(cells_of(column, own) for column, own in pairs))
 
 
 def _possible(part: Sequence[FeatureColumn]) -> list[list[Any]] | None:
@@ -277,10 +282,10 @@ def _possible(part: Sequence[FeatureColumn]) -> list[list[Any]] | None:
 
 def _cells(column: FeatureColumn) -> list[Any] | None:
     if isinstance(column, NumericColumn):
-        cells = _intervals(column)
+        cells = intervals_of(column)
         if {"scaled", "waves"} & set(column.parts):
             cells = [*cells, *column.spaced(3 if "waves" not in column.parts else _TRIED)]
-        cells = [cell for cell in cells if not _is_code(column, cell)]
+        cells = [cell for cell in cells if not is_code(column, cell)]
         return [*cells, *_flagged(column).values()]
     if values := column.listed():
         return [*values, *_flagged(column).values()]
@@ -312,21 +317,13 @@ def _is_flag(part: Sequence[FeatureColumn]) -> bool:
     return is_two and column.feature_names() == [column.name]
 
 
-def _is_code(column: NumericColumn, number: float) -> bool:
-    return bool(np.isnan(as_numbers(np.array([number]), column.missing_codes)[0]))
-
-
-def _intervals(column: NumericColumn) -> list[float]:
-    """Return a number in each interval between cuts or amounts; empty without them."""
-    cuts = sorted({*column.thresholds, *(column.spikes or ())})
-    return [float(np.nextafter(cuts[0], -np.inf)), *map(float, cuts)] if cuts else []
-
-
 def _describe(
     part: Sequence[FeatureColumn], reference: Any, slope: Array | None = None
-) -> tuple[list[Effect], Array, str]:
-    """Return the effects of a column, its features at the reference, and that in words."""
+) -> tuple[list[Effect], Array, str, Any]:
+    """Return the effects of a column, and the reference: its features, in words, its cell."""
     column: Any = part[0]
+    if reference is not None:
+        checked_cells(column, [reference])
     if slope is not None or (
         len(part) == 1 and isinstance(column, NumericColumn) and "scaled" in column.parts
     ):
@@ -338,18 +335,18 @@ def _describe(
     names = _names(part)
     step = "product of features" if len(part) > 1 else "+1"
     pairs = zip(names, np.eye(len(names)), strict=True)
-    return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), ""
+    return [Effect(name, "", step, row) for name, row in pairs], np.zeros(len(names)), "", None
 
 
 def _lines(
     column: NumericColumn, reference: Any, slope: Array | None
-) -> tuple[list[Effect], Array, str]:
+) -> tuple[list[Effect], Array, str, float]:
     """Return effects per unit of the scale, of jumps at cuts, and of missing cells."""
     scale = _scale_of_line(column)
     function, inverse = SCALES[scale]
     low, high = float(function(column.lower)), float(function(column.upper))
     middle = float(inverse((low + high) / 2.0)) if reference is None else float(reference)
-    if _is_code(column, middle):
+    if is_code(column, middle):
         middle = float(np.nextafter(middle, np.inf))
     at = column.encode(np.array([middle]))[0]
     if slope is None:
@@ -367,14 +364,14 @@ def _lines(
         jump[1 + place] = column.weight * np.sqrt(2.0 / len(column.thresholds))
         found.append(Effect(f"{column.name}>={cut:.15g}", f">={cut:.15g}", "jump there", jump))
     word = f"{middle:.4g} {column.unit}".rstrip()
-    return found + _missing(column, at, word), at, word
+    return found + _missing(column, at, word), at, word, middle
 
 
 def _missing(column: Any, at: Array, word: str) -> list[Effect]:
     """Return the effects of missing or unknown cells that have a feature."""
     found = []
     for name, cell in _flagged(column).items():
-        title, row = f"{column.name} {name}", column.encode(_array(column, [cell]))[0]
+        title, row = f"{column.name} {name}", column.encode(cells_of(column, [cell]))[0]
         flag = column.feature_names().index(title)
         found.append(Effect(title, name, f"against {word}", row - at, flag=flag))
     return found
@@ -405,18 +402,18 @@ def _levels(column: FeatureColumn) -> dict[str, Any]:
     if not isinstance(column, NumericColumn):
         return {}
     if "waves" in column.parts:
-        cells = [cell for cell in column.spaced(_TOLD) if not _is_code(column, cell)]
+        cells = [cell for cell in column.spaced(_TOLD) if not is_code(column, cell)]
         return {f"{column.name}={cell:.4g}": cell for cell in cells}
     names = cell_names(column.name, sorted({*column.thresholds, *(column.spikes or ())}))
-    pairs = zip(names, _intervals(column), strict=True)
-    return {name: cell for name, cell in pairs if not _is_code(column, cell)}
+    pairs = zip(names, intervals_of(column), strict=True)
+    return {name: cell for name, cell in pairs if not is_code(column, cell)}
 
 
 def _contrasts(
     column: Any, levels: dict[str, Any], reference: Any
-) -> tuple[list[Effect], Array, str]:
+) -> tuple[list[Effect], Array, str, Any]:
     """Return the effect of each level relative to the reference."""
-    names, cells = list(levels), _array(column, list(levels.values()))
+    names, cells = list(levels), cells_of(column, list(levels.values()))
     chosen = _chosen(column, names, cells, reference)
     rows = column.encode(cells)
     short = [
@@ -429,7 +426,7 @@ def _contrasts(
         for j, (name, level) in enumerate(zip(names, short, strict=True))
     ]  # fmt: skip
     found.insert(0, found.pop(chosen))
-    return found + _missing(column, at, word), at, word
+    return found + _missing(column, at, word), at, word, cells[chosen]
 
 
 def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
@@ -438,7 +435,10 @@ def _chosen(column: Any, names: list[str], cells: Array, reference: Any) -> int:
         dropped = column.reference if isinstance(column, CategoricalColumn) else None
         return 0 if dropped is None else list(cells).index(dropped)
     if not isinstance(column, NumericColumn):
-        return int(column.read(_array(column, [reference]))[0])
+        place = int(column.read(cells_of(column, [reference]))[0])
+        if place < 0:
+            raise ValueError(f"reference of {column.name!r} is on no list: {reference!r}.")
+        return place
     if "waves" in column.parts:
         return names.index(f"{column.name}={float(reference):.4g}")
     return int(np.digitize(float(reference), cells[1:]))
