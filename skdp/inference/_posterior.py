@@ -120,6 +120,12 @@ class LookPosterior:
         return self.theta + total / len(self.pull)
 
     @cached_property
+    def centre(self) -> Array:
+        """Weights by the mean precision of all draws, close to the mean and much faster, (d,)."""
+        precision = np.diag((self.gain * self.curvature).mean(axis=0)) + self._prior
+        return self.theta + self.basis @ np.linalg.solve(precision, self.pull.mean(axis=0))
+
+    @cached_property
     def covariance(self) -> Array:
         """Posterior covariance of the coefficients, (d, d)."""
         d = len(self.theta)

@@ -20,7 +20,13 @@ from scipy.special import expit
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency
-from skdp.inference._stages import STAGES, Reading, combine_readings, second_weights
+from skdp.inference._stages import (
+    STAGES,
+    Reading,
+    combine_readings,
+    count_remainders,
+    second_weights,
+)
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
@@ -162,7 +168,10 @@ class LookPlan(OnAllRows):
                     better = part.basis @ second_weights(own, noise, part.prior(prior_sd))
                     if np.linalg.norm(better) <= LARGEST_WEIGHT:
                         thetas[place] = better
-        return [_combined(own) for own in found]
+        return [
+            _combined(count_remainders(own, part.prior(prior_sd)))
+            for part, own in zip(parts, found, strict=True)
+        ]
 
     def release(
         self,
