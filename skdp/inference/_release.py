@@ -115,7 +115,7 @@ class LookPlan(OnAllRows):
         squares = ", and of their squared scores," if self.covariance == "sandwich" else ""
         return (
             f"sums of the scores of records and of their information{squares} at public weights "
-            f"and at corrected ones, in two stages that cost as much as one release "
+            f"and at corrected ones, in three stages that cost as much as one release "
             f"({self.sums.words}; scaled units; docs/proofs/inference.md)"
         )
 

@@ -26,8 +26,7 @@ Array = NDArray[np.float64]
 # Above this share of the prior's variance, an interval reports little of the data.
 MOSTLY_PRIOR = 0.25
 # Above this change of log odds, the information at the weights of the look may be another one.
-# Above this number of times it, estimates may be on the wrong side.
-LARGEST_CHANGE, _FAR_CHANGE = 0.5, 2.0
+LARGEST_CHANGE = 0.5
 _WORD, _FAR = "mostly prior", "far from model"
 _NO_P_VALUE = {
     _WORD: "the data reduce the variance of the prior by less than 3/4; no p-value.",
@@ -93,6 +92,7 @@ class InferenceResult(JsonRecord):
     _moved: ClassVar[str] = "Log odds change"
     _estimated: ClassVar[str] = "log odds that fit best"
     _range: ClassVar[str] = "per half the range of a column"
+    _far: ClassVar[float] = 1.0  # multiple of the largest change above which there is no p-value
 
     @cached_property
     def posterior(self) -> LookPosterior:
@@ -328,7 +328,7 @@ class InferenceResult(JsonRecord):
         low, high = np.where(of_rows, law.quantiles(rows, [tail, 1.0 - tail]).T, 0.0)
         share = np.where(of_rows, law.prior_share(rows), np.nan)
         note = np.where(share > MOSTLY_PRIOR, _WORD, "").astype(object)
-        if self._change > _FAR_CHANGE * self._largest_change:
+        if self._change > self._far * self._largest_change:
             note[of_rows & (note == "")] = _FAR
         del told["is_reference"]
         columns = {
