@@ -28,6 +28,7 @@ from skdp.inference._stages import (
     STAGES,
     Reading,
     combine_readings,
+    count_remainders,
     posterior_of,
     second_weights,
 )
@@ -196,10 +197,20 @@ def release(
     of_fit = Reading(theta, penalty * (theta - centre), k / fit)
     if stages == 1:
         return combine_readings([of_fit, look_at(theta, design, X, y, look, rng)])
-    mu = [look * np.sqrt(share) for share in STAGES]
-    first = [of_fit, look_at(theta, design, X, y, mu[0], rng)]
-    corrected = second_weights(first, k / mu[1], np.full(d, PRIOR * design.norm))
-    return combine_readings([*first, look_at(corrected, design, X, y, mu[1], rng)])
+    return look_in_stages(theta, [of_fit], design, X, y, look, rng)
+
+
+def look_in_stages(
+    theta: Array, found: list[Reading], design: Design, X: Array, y: Array, mu: float, rng: Any
+) -> Reading:
+    """Return all stages combined, as `LookPlan.look` does, and what is known before."""
+    k = 1.0 if design.relation == "add-remove" else 2.0
+    prior = np.full(len(theta), PRIOR * design.norm)
+    for share, later in zip(STAGES, (*STAGES[1:], None), strict=True):
+        found = [*found, look_at(theta, design, X, y, mu * np.sqrt(share), rng)]
+        if later is not None:
+            theta = second_weights(found, k / (mu * np.sqrt(later)), prior)
+    return combine_readings(count_remainders(found, prior))
 
 
 def eigen_cone(look: Reading, prior: float, contrasts: Array, rng: Any) -> Array:
@@ -461,7 +472,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--compare", action="store_true", help="measure other constructions too")
     parser.add_argument("--estimators", action="store_true", help="measure fits of the library")
-    parser.add_argument("--stages", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--stages", type=int, choices=(1, len(STAGES)), default=len(STAGES))
     parser.add_argument("--largest", type=int, default=50_000, help="leave out larger tables")
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after the design")
     arguments = parser.parse_args()

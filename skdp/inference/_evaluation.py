@@ -94,7 +94,7 @@ class PrivateInference(EvaluatesModel):
         """Variance of the scores. ``"model"`` uses the information, which suits independent records
         and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
         squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
-        are narrower for ids with several rows. Its coverage is measured for add-remove.""",
+        are narrower for ids with several rows.""",
         default="model",
     )
     prior_sd: float = parameter(

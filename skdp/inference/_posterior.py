@@ -160,6 +160,13 @@ class LookPosterior:
         """Laws of the coefficients; their means are the corrected model."""
         return self.laws(np.eye(len(self.theta)))
 
+    @cached_property
+    def centre(self) -> Array:
+        """Weights by the mean precision of all draws, close to the mean and much faster, (d,)."""
+        precision = (self.basis.T / self.prior_sd**2) @ self.basis
+        precision += np.diag((self.gain * self.curvature).mean(axis=0))
+        return self.theta + self.basis @ np.linalg.solve(precision, self.pull.mean(axis=0))
+
     def quantiles(self, contrasts: ArrayLike, probabilities: ArrayLike) -> Array:
         """Return quantiles of each contrast, (k, p)."""
         return self.laws(contrasts).quantiles(probabilities)

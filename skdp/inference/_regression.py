@@ -244,6 +244,7 @@ class RegressionResult(InferenceResult):
     _moved: ClassVar[str] = "Predictions change, in sizes of errors,"
     _estimated: ClassVar[str] = "coefficients that fit clipped residuals best"
     _range: ClassVar[str] = "half ranges of the target per half the range of a column"
+    _far: ClassVar[float] = 2.0
 
     @cached_property
     def model_(self) -> Any:

@@ -20,7 +20,13 @@ from scipy.special import expit
 
 from skdp.accounting import Event
 from skdp.base.parameters import Adjacency
-from skdp.inference._stages import STAGES, Reading, combine_readings, second_weights
+from skdp.inference._stages import (
+    STAGES,
+    Reading,
+    combine_readings,
+    count_remainders,
+    second_weights,
+)
 from skdp.mechanisms.contribution import ROUND_UP
 from skdp.mechanisms.random_stream import RandomStream
 from skdp.mechanisms.release import Release
@@ -126,7 +132,7 @@ class LookPlan(OnAllRows):
         squares = ", and of their squared scores," if self.covariance == "sandwich" else ""
         return (
             f"sums of the scores of records and of their information{squares} at public weights "
-            f"and at corrected ones, in two stages that cost as much as one release "
+            f"and at corrected ones, in three stages that cost as much as one release "
             f"({self.sums.words}; scaled units; docs/proofs/inference.md)"
         )
 
@@ -175,6 +181,9 @@ class LookPlan(OnAllRows):
                     better = part.basis @ second_weights(own, noise, part.prior(prior_sd))
                     if np.linalg.norm(better) <= LARGEST_WEIGHT:
                         thetas[place] = better
+        if len(self.stages) > 1:  # the information depends on the weights
+            both = zip(found, parts, strict=True)
+            found = [count_remainders(own, part.prior(prior_sd)) for own, part in both]
         return [_combined(own) for own in found]
 
     def release(

@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 
 # Above this share of the prior's variance, an interval reports little of the data.
 MOSTLY_PRIOR = 0.25
-# Above this number of times the largest change, estimates may be on the wrong side.
-_FAR_CHANGE = 2.0
+# Above this change of log odds, the information at the weights of the look may be another one.
+LARGEST_CHANGE = 0.5
 _PRIOR, _FAR, _LEFT_OUT = "mostly prior", "far from model", "left out"
 _REMEDY = "Use fewer columns, levels with more rows, or a larger epsilon."
 _SECOND = "A second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
@@ -100,6 +100,7 @@ class InferenceResult(JsonRecord):
     _moved: ClassVar[str] = "Log odds change"
     _estimated: ClassVar[str] = "log odds that fit best"
     _range: ClassVar[str] = "per half the range of a column"
+    _far: ClassVar[float] = 1.0  # multiple of the largest change above which there is no p-value
 
     @cached_property
     def posterior(self) -> LookPosterior:
@@ -360,7 +361,7 @@ class InferenceResult(JsonRecord):
         law = self.posterior.laws(rows)
         low, high = law.quantiles([tail, 1.0 - tail]).T
         note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
-        if self._change > _FAR_CHANGE * self._largest_change:
+        if self._change > self._far * self._largest_change:
             note[note == ""] = _FAR
         note[~estimated] = _LEFT_OUT
         note[is_reference] = ""

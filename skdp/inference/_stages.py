@@ -1,14 +1,15 @@
-"""A look in two stages: the second is at corrected weights, and both are combined.
+"""A look in stages: each is at weights that earlier ones have corrected, and all are combined.
 
 The information changes between the weights of a fit and the true ones. Section 8 of
-``docs/proofs/inference.md`` derives the second weights, at which this change cancels. Both stages
-together cost as much as one look.
+``docs/proofs/inference.md`` derives the weights of the next stage, at which this change cancels to
+first order, and the noise that stands for the rest of it. All stages cost as much as one look.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,12 @@ from skdp.inference._posterior import posterior_of as posterior_of
 Array = NDArray[np.float64]
 
 # Shares of the squared mu of the look.
-STAGES = (0.2, 0.8)
+STAGES = (0.1, 0.2, 0.7)
+# Change of the score over its linear one, per root mean square change of log odds.
+_CURVED, _ROUNDS = 0.25, 2
+# Above this multiple of its noise, a reading does not count.
+_MOST_NOISE = 1e12
+_FARTHEST = 1e30
 
 
 def combine_readings(readings: Sequence[Reading]) -> Reading:
@@ -35,12 +41,37 @@ def combine_readings(readings: Sequence[Reading]) -> Reading:
     return Reading(theta, score, deviation, *information, *squares)
 
 
-def second_weights(first: Sequence[Reading], second_noise: float, prior_sd: Array) -> Array:
-    """Return the weights of the second stage.
+def count_remainders(readings: Sequence[Reading], prior_sd: Array) -> list[Reading]:
+    """Return readings whose noise has grown by what is not linear on the way to the estimates."""
+    found = list(readings)
+    for _ in range(_ROUNDS):
+        combined = combine_readings(found)
+        law = posterior_of(combined, prior_sd)
+        known = np.maximum(law.eigenvalues, 0.0)
+        # Rows have norm at most 1: the trace is at most the sum of p (1 - p).
+        total = max(float(known.sum()), combined.matrix_noise)
+        for place, each in enumerate(readings):
+            way = np.clip(law.basis.T @ (law.centre - each.theta), -_FARTHEST, _FARTHEST)
+            linear = known * way
+            remainder = _CURVED * math.sqrt(way @ linear / total) * float(np.linalg.norm(linear))
+            least = max(each.score_noise, _FARTHEST**-1)
+            factor = min(math.hypot(1.0, remainder / least), _MOST_NOISE)
+            found[place] = replace(
+                each,
+                score_noise=factor * each.score_noise,
+                matrix_noise=factor * each.matrix_noise,
+                squares_noise=factor * each.squares_noise,
+            )
+    return found
 
-    `first` has the first stage and, where there is one, the reading of the fit. `second_noise` is
-    the noise of the second stage's score.
+
+def second_weights(first: Sequence[Reading], second_noise: float, prior_sd: Array) -> Array:
+    """Return the weights of the next stage.
+
+    `first` has the stages so far and, where there is one, the reading of the fit. `second_noise` is
+    the noise of the next stage's score.
     """
+    first = count_remainders(first, prior_sd)
     before = combine_readings(first)
     own = [each.score_noise for each in first if each.information is not None]
     score_share = _precisions([before.score_noise, second_noise])[0][1]

@@ -170,12 +170,12 @@ def test_each_block_has_its_noise(kind):
     size = 3 + 6 + (6 if kind[1] == "sandwich" else 0)
     looks = [plan.release([np.zeros(size)], [theta], stream)[0] for _ in range(DRAWS)]
     mu = plan.sums.l2 / plan.sums.sigma
-    s1 = BOUNDS[kind].l2 * 2.0 / mu
+    s1 = BOUNDS[kind].l2 / mu
     off = np.triu_indices(3, 1)
     blocks = [(np.array([look.score for look in looks]), s1, "score_noise")]
     matrices = [("information", s1 / BOUNDS[kind].information, "matrix_noise")]
     if kind[1] == "sandwich":
-        matrices += [("squares", s1 / BOUNDS[kind].squares * 2.0, "squares_noise")]
+        matrices += [("squares", s1 / BOUNDS[kind].squares, "squares_noise")]
     for name, noise, own in matrices:
         found = np.array([getattr(look, name) for look in looks])
         assert np.array_equal(found, found.transpose(0, 2, 1))

@@ -61,8 +61,7 @@ def exact(model, *table, look=LOOK, **given):
     """Return the exact vector of a look's first stage; the noise is not used."""
     with record_releases() as trace:
         clone(look).evaluate(model, *table, **given)
-    first, _ = trace.releases
-    return first.value
+    return trace.releases[0].value
 
 
 def refitted(C=np.inf):
@@ -637,18 +636,17 @@ def test_scores_of_rows_stay_in_the_basis():
     np.testing.assert_allclose(levels @ coef, [0.5, 1.9], rtol=1e-9)
 
 
-def test_both_stages_are_combined_and_cost_one_look():
+def test_all_stages_are_combined_and_cost_one_look():
     """A fit that is far off is corrected by the first stage, and nothing of it is lost."""
     off = PublicWeights([0.3, -0.1, 0.0], 0.0)
     with record_releases() as trace:
         result = PrivateInference(**EXACT, prior_sd=1e3, adjacency="add-remove").evaluate(off, X, Y)
-    first, second = trace.releases
-    mu = [release.sensitivity / release.sigma for release in (first, second)]
+    mu = [release.sensitivity / release.sigma for release in trace.releases]
     total = 1.0 / result.privacy_spent_.event.noise_multiplier
     assert math.hypot(*mu) <= total and math.hypot(*mu) == pytest.approx(total, rel=1e-9)
-    assert mu[0] ** 2 / total**2 == pytest.approx(0.2, rel=1e-9)
-    noise = 1.0 / math.hypot(*(1.0 / release.sigma for release in (first, second)))
-    assert result.look.score_noise == pytest.approx(noise)
+    np.testing.assert_allclose(np.square(mu) / total**2, [0.1, 0.2, 0.7], rtol=1e-9)
+    noise = 1.0 / math.hypot(*(1.0 / release.sigma for release in trace.releases))
+    assert result.look.score_noise >= noise * (1.0 - 1e-9)
     best = np.append(*map(np.ravel, (refitted().coef_, refitted().intercept_)))
     np.testing.assert_allclose(result.table()["coefficient"], best, atol=0.02)
 
@@ -716,7 +714,8 @@ def test_the_score_that_a_fit_has_released_is_a_reading_of_the_same_law(terms):
         found.append(gap / reading.score_noise)
         precisions = [1.0 / release.sigma**2 for release in trace.releases]
         total = sum(precisions) + reading.score_noise**-2
-        assert result.look.score_noise == pytest.approx(total**-0.5)
+        # Remainders add to the noise.
+        assert total**-0.5 * (1.0 - 1e-9) <= result.look.score_noise < 3.0 * total**-0.5
     low, high = stats.chi2.ppf([1e-8, 1.0 - 1e-8], np.size(found))
     assert low < np.sum(np.square(found)) < high
 
@@ -771,7 +770,7 @@ def test_fit_and_look_share_one_target(kind, adjacency):
     assert 0.999 < spent.epsilon_at(1e-6) <= 1.0 and spent.adjacency == adjacency
     assert [entry["label"] for entry in budget.entries()] == ["PrivateInference.fit_evaluate"]
     assert budget.entries()[0]["epsilon"] == 1.0
-    mu = [each.sensitivity / each.sigma for each in trace.releases[-2:]]
+    mu = [each.sensitivity / each.sigma for each in trace.releases[-3:]]
     assert math.hypot(*mu) <= 1.0 / own.noise_multiplier
     assert math.hypot(*mu) == pytest.approx(1.0 / own.noise_multiplier, rel=1e-9)
     half = PrivateInference(0.5, adjacency=adjacency)

@@ -7,6 +7,7 @@ from skdp.inference._stages import (
     STAGES,
     Reading,
     combine_readings,
+    count_remainders,
     posterior_of,
     second_weights,
     stage_step,
@@ -81,6 +82,24 @@ def test_two_stages_remove_most_of_the_bias_of_one():
     one = posterior_of(first, prior).coefficients.mean
     two = posterior_of(combine_readings([first, second]), prior).coefficients.mean
     assert np.all(np.abs(two - 1.5) < 0.35 * np.abs(one - 1.5))
+
+
+def test_far_readings_lose_their_weight_and_close_ones_keep_it():
+    """Noise grows by the remainder, by one factor; a reading at the estimates keeps its own."""
+    information = 400.0 * np.eye(2)
+
+    def look(theta):
+        way = np.array([1.0, 0.5]) - theta
+        return Reading(theta, information @ way, 5.0, information, 2.0, information, 3.0)
+
+    readings = [look(np.array([-2.0, 0.5])), look(np.array([0.98, 0.5]))]
+    far, close = count_remainders(readings, np.full(2, 1e3))
+    assert far.score_noise > 50.0 * 5.0
+    assert 5.0 <= close.score_noise < 1.01 * 5.0
+    for name in ("matrix_noise", "squares_noise"):
+        grown = getattr(far, name) / getattr(readings[0], name)
+        assert grown == pytest.approx(far.score_noise / 5.0)
+    np.testing.assert_allclose(combine_readings([far, close]).theta, [0.98, 0.5], atol=1e-2)
 
 
 def test_the_reading_of_a_fit_has_no_posterior_alone():
