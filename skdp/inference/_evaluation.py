@@ -272,7 +272,8 @@ class PrivateInference(EvaluatesModel):
             check_real("auc", auc, at_least=0.5, below=1.0),
         )
         plan = self._plan_look(by_unit=False)
-        return widths_of(model, plan, n, curvature, marginals, float(self.prior_sd))
+        given = marginals, float(self.prior_sd), float(self.epsilon)
+        return widths_of(model, plan, n, curvature, *given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -289,7 +290,7 @@ class PrivateInference(EvaluatesModel):
 
     def _about(self, model: Any) -> tuple[LinearPart, Callable[..., Any]]:
         if not is_regressor(model):
-            part = read_linear(model, self.data_norm, self.reference)
+            part = read_linear(model, self.data_norm, self.reference, float(self.epsilon))
             return part, part.shown
         if self.covariance != "model" or self.unit_weighting != "mean":
             raise ValueError(
@@ -310,7 +311,7 @@ class PrivateInference(EvaluatesModel):
         records = super()._read(X, y, params)
         about: LinearPart = records.about
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
-        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
+        said = f"rows beyond the public norm data_norm={about.data_norm:g} {about.longer}"
         rows = records.X if about.steps else about.checked(records.X)
         alike = self.unit_weighting == "mean" or not records.by_unit
         if alike and released_score(about.linear) and is_of_fit(params["model"], X):

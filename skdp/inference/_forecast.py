@@ -62,10 +62,12 @@ def expected_widths(
     prior_sd: ArrayLike,
     contrasts: ArrayLike,
     level: float = 0.95,
+    own_moments: Any = None,
 ) -> ExpectedWidths:
     """Return the widths of intervals that one look is expected to give, in scaled units."""
     # `second_moments` are means of x x^T over records, `curvature` that of p (1 - p). Noise is that
-    # of `look_posterior`; `fit_noise` is that of a sum of scores, per coordinate.
+    # of `look_posterior`; `fit_noise` is that of a sum of scores, per coordinate. `own_moments` are
+    # those without privacy, if they are others: longer rows count less in the look.
     rows = np.asarray(contrasts, dtype=np.float64)
     moments = np.asarray(second_moments, dtype=np.float64)
     d = len(moments)
@@ -81,6 +83,8 @@ def expected_widths(
     noise += 0.5 * matrix_noise**2 * (np.trace(distance) * identity + distance)
     variance = ((rows @ posterior(noise)) * rows).sum(axis=1)
 
+    if own_moments is not None:
+        information = n_records * curvature * np.asarray(own_moments)
     values, basis = np.linalg.eigh(information)
     kept = values > _LEAST_MOMENT * values[-1]
     squares = (rows @ basis) ** 2

@@ -162,6 +162,8 @@ class RegressionPart(LinearPart):
     Coefficients are for targets less `origin`, over half the range of their bounds.
     """
 
+    longer: ClassVar[str] = "are shortened"
+
     bounds: tuple[float, float]
     half: float
     origin: float

@@ -251,11 +251,12 @@ def _sum_part(
     # Whatever overflows may not be told.
     with np.errstate(all="ignore"):
         for block, record, share in scaled_rows(rows, width):
-            sign = rows.targets[block]
-            margin = sign * (record @ theta)
+            sign, part = rows.targets[block], _part_of(rows, block)
+            record[:, rows.n_features :] *= part[:, np.newaxis]
+            margin = sign * (record @ theta) / part
             # With s = |y - p|, the score is s times the row and the information s (1 - s).
             residual, rest = expit(-margin), expit(margin)
-            slope = sign * residual * share
+            slope = sign * residual * part * share
             found[0] += slope @ record
             if sandwich:
                 scores = record * slope[:, np.newaxis]
@@ -280,6 +281,14 @@ def scaled_rows(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Any]]:
         np.multiply(part, scale, out=record[:, : rows.n_features])
         record[:, rows.n_features :] = rows.intercept_value / norm
         yield block, record, 1.0 if rows.row_weight is None else rows.row_weight[block]
+
+
+def _part_of(rows: Rows, block: slice) -> Array:
+    """Return the part of each row that is within the bound on rows, in (0, 1].
+
+    A longer row has the square of its part as a weight, with the margin of the complete row.
+    """
+    return np.maximum(rows.row_scale[block] / (1.0 / rows.data_norm), 1e-300)
 
 
 def _add_by(total: Array, places: NDArray[np.int64], rows: Array) -> None:

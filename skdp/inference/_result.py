@@ -262,8 +262,8 @@ class InferenceResult(JsonRecord):
                 f"(root mean square). Above {self._largest_change:.2g}, intervals may not cover. A "
                 "second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
             )
-        longest = 0.0 if part.meaning is None else part.meaning.longest
-        if longest > part.data_norm * (1.0 + 1e-9):
+        longest = 0.0 if part.meaning is None else part.meaning.norms[0]
+        if longest > part.data_norm * (1.0 + 1e-9) and part.longer == "are shortened":
             found.append(
                 f"Rows of norms up to {longest:.4g} are possible, and the look cuts them to "
                 f"{part.data_norm:.4g}: coefficients are then those of shortened rows."

@@ -181,7 +181,7 @@ def _reasons(linear: Any, meaning: Any, rare: list[int]) -> list[str]:
 
 def _about_cut(linear: Any, meaning: Any) -> str:
     """Return a note if the schema allows rows that the fit cuts, for any table."""
-    norm, longest = linear._units.data_norm, 0.0 if meaning is None else meaning.longest
+    norm, longest = linear._units.data_norm, 0.0 if meaning is None else meaning.norms[0]
     if longest <= norm * (1.0 + 1e-9):
         return ""
     return (

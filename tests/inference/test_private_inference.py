@@ -119,8 +119,28 @@ def test_models_of_searches_and_pipelines():
     scaled.fit(X, Y)
     rows = scaled[:-1].transform(X)
     for model in (scaled, make_pipeline("passthrough", FrozenEstimator(scaled))):
-        found = exact(model, X, Y, look=PrivateInference())
-        np.testing.assert_array_equal(found, exact(scaled[-1], rows, Y, look=PrivateInference()))
+        look = PrivateInference(data_norm=2.0)
+        found = exact(model, X, Y, look=look)
+        np.testing.assert_array_equal(found, exact(scaled[-1], rows, Y, look=look))
+
+
+def test_longer_rows_count_less_and_do_not_move_the_estimates():
+    """A schema's look has the norm of usual rows; estimates are those of complete rows."""
+    model = SCHEMA.pipeline(skdp.OperaLogisticRegression(epsilon=1.0, random_state=0)).fit(FRAME)
+    bound = model[-1]._row_bound
+    usual = PrivateInference(epsilon=1.0).evaluate(model, FRAME).part.data_norm
+    assert usual < bound
+    for epsilon, norm in ((9.0, usual), (1e6, bound)):
+        found = PrivateInference(epsilon=epsilon).evaluate(model, FRAME).part.data_norm
+        assert found == pytest.approx(norm)
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(40_000, 2))
+    labels = (rng.random(len(rows)) < 1.0 / (1.0 + np.exp(-rows @ [1.5, -0.5]))).astype(int)
+    for norm in (0.5, 8.0):  # nearly all rows are longer, and none
+        look = PrivateInference(epsilon=1e6, delta=0.5, data_norm=norm, prior_sd=1e3)
+        table = look.evaluate(PublicWeights([1.2, -0.3]), rows, labels).table()
+        errors = (table["coefficient"] - [1.5, -0.5, 0.0]) / table["std_error"]
+        assert np.abs(errors).max() < 5.0
 
 
 def test_the_prior_is_in_half_ranges_of_columns():

@@ -226,3 +226,14 @@ def unit_blocks(residuals, X, share, t, third):
     products = score[:, :, None] * score[:, None, :]
     n = len(share)
     return np.hstack([score, t * information.reshape(n, -1), third * products.reshape(n, -1)])
+
+
+def test_parts_of_longer_rows_stay_within_the_bounds():
+    """Lemma 1b: scores times a part in [0, 1], with the information as it is."""
+    s, part = np.meshgrid(np.linspace(0.0, 1.0, 1001), np.linspace(0.0, 1.0, 101))
+    for t in (3.33019, 4.96):
+        information = t * s * (1.0 - s)
+        squares = (s * part) ** 2 + information**2
+        bound = 1.0 if t < 4.0 else 1.82 + 1e-3
+        assert squares.max() <= bound
+    assert 1.82 + (4.96 / 4.0) ** 2 < 4.0 and 2.0 * (4.96 / 4.0) ** 2 < 4.0
