@@ -55,8 +55,8 @@ class PrivateInference(EvaluatesModel):
 
     Notes
     -----
-    Rows are divided by the public bound on rows with their constant column; longer rows are
-    shortened first. The noise is that of the scores alone: the information adds nothing to the
+    Rows are divided by the public bound on rows with their constant column; longer rows
+    count less, with the squared ratio as a weight. The noise is that of the scores alone: the information adds nothing to the
     sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or the mean of
     the rows of an id in ``groups=``. For a regressor it is 1.06 or 2.004. Proofs:
     ``docs/proofs/inference.md``.
@@ -66,7 +66,7 @@ class PrivateInference(EvaluatesModel):
     Objective perturbation without `max_grad_norm` and recalibration has released its score with
     its weights. On the table of the fit, this score is used as well, without further cost.
 
-    Intervals are for the coefficients of the population: those that fit best, for shortened rows,
+    Intervals are for the coefficients of the population: those that fit best
     if the logistic model does not hold. They do not cover the choice of columns by private scores.
 
     Examples
@@ -103,8 +103,9 @@ class PrivateInference(EvaluatesModel):
     )
     data_norm: float | None = parameter(
         "float or None",
-        """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
-        down to it. None uses that of the model.""",
+        """Public bound on the Euclidean norm of a row of the linear model. Longer rows
+        count less; those of a regressor are shortened. None uses that of the model; behind a
+        schema, that of numbers spread over their bounds, which reduces the noise.""",
         default=None,
     )
     reference: Any = parameter(

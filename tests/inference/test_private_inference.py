@@ -126,12 +126,13 @@ def test_models_of_searches_and_pipelines():
 
 def test_longer_rows_count_less_and_do_not_move_the_estimates():
     """A schema's look has the norm of usual rows; estimates are those of complete rows."""
-    model = SCHEMA.pipeline(skdp.OperaLogisticRegression(epsilon=1.0, random_state=0)).fit(FRAME)
+    linear = skdp.OperaLogisticRegression(data_norm=2.0, classes=[0, 1])
+    model = make_pipeline(BoundedScaler(-0.5, 0.5), linear).fit(X, Y)
     bound = model[-1]._row_bound
-    usual = PrivateInference(epsilon=1.0).evaluate(model, FRAME).part.data_norm
+    usual = PrivateInference(epsilon=1.0).evaluate(model, X, Y).part.data_norm
     assert usual < bound
-    for epsilon, norm in ((9.0, usual), (1e6, bound)):
-        found = PrivateInference(epsilon=epsilon).evaluate(model, FRAME).part.data_norm
+    for epsilon, norm in ((9.0, usual), (1e3, bound)):
+        found = PrivateInference(epsilon=epsilon).evaluate(model, X, Y).part.data_norm
         assert found == pytest.approx(norm)
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(40_000, 2))
