@@ -45,6 +45,8 @@ MARRIED = {"Married-civ-spouse": "married", "Married-AF-spouse": "married"}
 MARRIED |= {"Never-married": "single"}
 LUNGS = {"ARF/MOSF w/Sepsis": "organ failure", "MOSF w/Malig": "organ failure", "Coma": "coma"}
 LUNGS |= {"Colon Cancer": "cancer", "Lung Cancer": "cancer"}
+GROUPS = ["organ failure", "cancer", "CHF", "COPD", "Cirrhosis", "coma"]
+RACES = ["White", "Black", "Asian-Pac-Islander", "other"]
 SCHEMAS = {
     "adult": TableSchema([
         NumericColumn("age", 17, 90, unit="years"),
@@ -52,7 +54,7 @@ SCHEMAS = {
         NumericColumn("hours_per_week", 1, 99, unit="hours"),
         BooleanColumn("sex", ["Female", "Male"]),
         CategoricalColumn("marital_status", ["married", "single", "divorced or widowed"]),
-        CategoricalColumn("race", ["White", "Black", "Asian-Pac-Islander", "other"]),
+        CategoricalColumn("race", RACES),
         CategoricalColumn("workclass", ["Private", "government", "self-employed", "other"]),
     ], label=LabelColumn("income", ["<=50K", ">50K"])),
     "bank": TableSchema([
@@ -81,7 +83,7 @@ SCHEMAS = {
     "support2": TableSchema([
         NumericColumn("age", 18, 100, unit="years"),
         BooleanColumn("sex", ["female", "male"]),
-        CategoricalColumn("dzgroup", ["organ failure", "cancer", "CHF", "COPD", "Cirrhosis", "coma"]),
+        CategoricalColumn("dzgroup", GROUPS),
         NumericColumn("num.co", 0, 9, unit="diseases"),
         NumericColumn("scoma", 0, 100, unit="points", missing="fill", fill_value=0),
         NumericColumn("meanbp", 30, 180, unit="mmHg", missing="fill", fill_value=90),
@@ -99,7 +101,7 @@ def read_table(name: str) -> tuple[TableSchema, pd.DataFrame]:
     frame = pd.read_csv(data_directory() / file, **how)
     if name == "adult":
         frame["marital_status"] = frame.marital_status.map(MARRIED).fillna("divorced or widowed")
-        frame["race"] = frame.race.where(frame.race.isin(["White", "Black", "Asian-Pac-Islander"]), "other")
+        frame["race"] = frame.race.where(frame.race.isin(RACES), "other")
         work = frame.workclass.fillna("other")
         frame["workclass"] = np.select(
             [work == "Private", work.str.contains("-gov"), work.str.startswith("Self")],
@@ -178,7 +180,8 @@ def main() -> None:
             for epsilon in (1.0, 3.0):
                 kept, wrong, agree, ratio, prior, count = measure(schema, frame, epsilon, args)
                 print(f"| {name}, {len(frame):,} | {args.adjacency} | {epsilon:g} | {kept:.2f} of "
-                      f"{count:.0f} | {wrong * args.seeds:.0f} | {agree:.3f} | {ratio:.2f} | {prior:.2f} |", flush=True)  # fmt: skip
+                      f"{count:.0f} | {wrong * args.seeds:.0f} | {agree:.3f} "
+                      f"| {ratio:.2f} | {prior:.2f} |", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
