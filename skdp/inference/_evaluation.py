@@ -57,8 +57,8 @@ class PrivateInference(EvaluatesModel):
     -----
     Rows are divided by the public bound on rows with their constant column; longer rows count less,
     with the squared ratio as a weight. The noise is that of the scores alone: the information adds
-    nothing to the sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or the mean of
-    the rows of an id in ``groups=``. For a regressor it is 1.06 or 2.004. Proofs:
+    nothing to the sensitivity, which is 1 per record, or 2 under replace-one. A record is a row, or
+    the mean of the rows of an id in ``groups=``. For a regressor it is 1.06 or 2.004. Proofs:
     ``docs/proofs/inference.md``.
 
     The look uses the coefficients as the model publishes them, with its recalibration. Public class
