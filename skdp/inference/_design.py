@@ -12,9 +12,8 @@ from sklearn.base import clone, is_classifier
 from skdp.accounting.numerics import gaussian_profile
 from skdp.base.scikit_learn import is_private, last_and_meaning
 from skdp.inference._forecast import expected_widths, mean_curvature
-from skdp.inference._models import LinearPart
+from skdp.inference._models import LinearPart, usual_norm
 from skdp.inference._release import LookPlan, constant_value, norm_of_rows
-from skdp.plans.second_moments import bound_rows
 
 # Public rows from the schema, with a fixed seed.
 _ROWS, _SEED = 4000, 0
@@ -27,15 +26,18 @@ def widths_of(
     curvature: tuple[float, float],
     marginals: Mapping[str, Any] | None,
     prior_sd: float,
+    epsilon: float,
 ) -> dict[str, NDArray[Any]]:
     """Return expected widths of the effects of a schema's columns; see `expected_widths` there."""
-    part, Z = _public_part(model, marginals)
-    rows = bound_rows(Z, part.data_norm) / part.norm
+    part, Z = _public_part(model, marginals, epsilon)
+    rows = Z / part.norm
     if part.constant > 0.0:
         rows = np.column_stack(
             [rows, np.full(len(rows), part.constant / norm_of_rows(part.constant))]
         )
     rows = rows @ part.basis
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    cut = rows * np.minimum(1.0, part.data_norm / np.maximum(lengths, 1e-300))
     found, *_ = part.meaning.effects({}, range(part.coef.size))
     functions = np.array([effect.weights for _, effect in found])
     if part.constant > 0.0:
@@ -45,7 +47,8 @@ def widths_of(
     linear, noise = part.linear, plan.sums.sigma
     fit_mu = gaussian_profile.mu(float(linear.epsilon), max(float(linear.delta), 1e-12))
     expected = expected_widths(
-        *(rows.T @ rows / len(rows), n, mean_curvature(*curvature)),
+        *(cut.T @ cut / len(rows), n, mean_curvature(*curvature)),
+        own_moments=rows.T @ rows / len(rows),
         score_noise=noise,
         matrix_noise=noise / plan.factors[0],
         fit_noise=plan.sums.l2 / fit_mu,
@@ -61,7 +64,9 @@ def widths_of(
     }
 
 
-def _public_part(model: Any, marginals: Mapping[str, Any] | None) -> tuple[LinearPart, Any]:
+def _public_part(
+    model: Any, marginals: Mapping[str, Any] | None, epsilon: float
+) -> tuple[LinearPart, Any]:
     """Return the scale of a schema's pipeline, fitted or not, and encoded public rows."""
     schema = getattr(model, "schema", None)
     steps = [step for _, step in getattr(model, "steps", ())]
@@ -87,8 +92,8 @@ def _public_part(model: Any, marginals: Mapping[str, Any] | None) -> tuple[Linea
         classes=np.arange(2),
         coef=np.zeros(count),
         intercept=0.0,
-        data_norm=float(linear._row_bound),
+        data_norm=usual_norm(meaning, float(linear._row_bound), epsilon),
         names=np.arange(count).astype(object),
-        constant=constant_value(count, bool(linear.fit_intercept)),
+        constant=constant_value(len(meaning.parts), bool(linear.fit_intercept)),
     )
     return part, np.asarray(Z, dtype=np.float64)

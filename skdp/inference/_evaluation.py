@@ -62,18 +62,18 @@ class PrivateInference(EvaluatesModel):
 
     Notes
     -----
-    Rows are divided by the public bound on rows with their constant column; longer rows are
-    shortened first. The noise is that of the scores: the information adds nothing to the
-    sensitivity, which is 1 per record, or 2 under replace-one, and 1.06 or 2.004 for a regressor. A
-    record is a row, or the mean of the rows of an id in ``groups=``. Proofs:
+    Rows are divided by the public bound on rows with their constant column; longer rows count less,
+    with the squared ratio as a weight. The noise is that of the scores: the information adds
+    nothing to the sensitivity, which is 1 per record, or 2 under replace-one, and 1.06 or 2.004 for
+    a regressor. A record is a row, or the mean of the rows of an id in ``groups=``. Proofs:
     ``docs/proofs/inference.md``.
 
     Public class weights move the intercept by the logarithm of their ratio, which is taken back
     first. Objective perturbation without `max_grad_norm` and recalibration has released its score
     with its weights. On the table of the fit, this score is used as well, without further cost.
 
-    Intervals are for the coefficients of the population: those that fit best, for shortened rows,
-    if the logistic model does not hold. They do not cover the choice of columns by private scores.
+    Intervals are for the coefficients of the population: those that fit best if the logistic model
+    does not hold. They do not cover the choice of columns by private scores.
 
     Examples
     --------
@@ -107,8 +107,9 @@ class PrivateInference(EvaluatesModel):
     )
     data_norm: float | None = parameter(
         "float or None",
-        """Public bound on the Euclidean norm of a row of the linear model. Longer rows are scaled
-        down to it. None uses that of the model.""",
+        """Public bound on the Euclidean norm of a row of the linear model. Longer rows count less.
+        None uses that of the model. Behind a schema, a classifier has that of numbers spread over
+        their bounds, which reduces the noise.""",
         default=None,
     )
     reference: Any = parameter(
@@ -310,7 +311,8 @@ class PrivateInference(EvaluatesModel):
             check_real("prevalence", prevalence, above=0.0, below=1.0),
             check_real("auc", auc, at_least=0.5, below=1.0),
         )
-        return widths_of(model, self._plan_look(), n, curvature, marginals, float(self.prior_sd))
+        given = marginals, float(self.prior_sd), float(self.epsilon)
+        return widths_of(model, self._plan_look(), n, curvature, *given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -330,7 +332,7 @@ class PrivateInference(EvaluatesModel):
                 model, self.data_norm, self.target_bounds, self.error_sd
             )
         else:
-            part = read_linear(model, self.data_norm, self.reference)
+            part = read_linear(model, self.data_norm, self.reference, float(self.epsilon))
         return part, part.shown
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
@@ -340,9 +342,12 @@ class PrivateInference(EvaluatesModel):
         records = super()._read(X, y, params)
         about: LinearPart = records.about
         refuse_large(about.theta.size, records.n_rows, self.covariance, records.by_unit)
-        said = f"rows are clipped to the public norm data_norm={about.data_norm:g}"
+        said = f"rows beyond the public norm data_norm={about.data_norm:g} count less"
         rows = records.X if about.steps else about.checked(records.X)
-        if released_score(about.linear) and is_of_fit(params["model"], X):
+        # The fit has shortened rows beyond its bound, where they count less in the look.
+        meaning, most = about.meaning, about.data_norm * (1.0 + 1e-9)
+        within = meaning is not None and meaning.norms[0] <= most
+        if within and released_score(about.linear) and is_of_fit(params["model"], X):
             shape = records.n_rows, about.coef.size
             about = replace(about, of_fit=reading_of_fit(about, shape, records.by_unit))
         return replace(records, X=rows, about=about, assumptions=(said, *records.assumptions))

@@ -58,10 +58,12 @@ def expected_widths(
     prior_sd: ArrayLike,
     contrasts: ArrayLike,
     level: float = 0.95,
+    own_moments: Any = None,
 ) -> ExpectedWidths:
     """Return the widths of intervals that one look is expected to give, in scaled units."""
     # `second_moments` are means of x x^T over records, `curvature` that of p (1 - p). Noise is that
-    # of a `Reading`; `fit_noise` is that of a sum of scores, per coordinate.
+    # of a `Reading`; `fit_noise` is that of a sum of scores, per coordinate. `own_moments` are
+    # those without privacy, if they are others: longer rows count less in the look.
     rows, moments = np.asarray(contrasts), np.asarray(second_moments)
     information = n_records * curvature * 0.5 * (moments + moments.T)
     identity = np.eye(len(moments))
@@ -76,6 +78,8 @@ def expected_widths(
     noise += 0.5 * matrix_noise**2 * (np.trace(distance) * identity + distance)
     variance = ((rows @ posterior(noise)) * rows).sum(axis=1)
 
+    if own_moments is not None:
+        information = n_records * curvature * np.asarray(own_moments)
     values, basis = np.linalg.eigh(information)
     known, squares = values > _LEAST_MOMENT * values[-1], (rows @ basis) ** 2
     own = (squares[:, known] / values[known]).sum(axis=1)

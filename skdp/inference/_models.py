@@ -32,6 +32,8 @@ AnyReading = TypeVar("AnyReading", bound=Reading)
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
+# Above this epsilon, longer rows are worth more noise.
+_LITTLE_NOISE = 10.0
 
 
 class PublicWeights:
@@ -239,8 +241,10 @@ class _Shape(BaseEstimator):
             self.feature_names_in_ = part.linear.feature_names_in_
 
 
-def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> LinearPart:
-    """Return the linear part of a fitted classifier, or refuse the model."""
+def read_linear(
+    model: Any, data_norm: float | None, reference: Any = None, epsilon: float = math.inf
+) -> LinearPart:
+    """Return the linear part of a fitted classifier for a look of one epsilon, or refuse it."""
     _, linear = linear_end(model)
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
         raise TypeError(
@@ -256,7 +260,7 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
         coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
     if len(coef) != len(classes):
         raise ValueError(f"{type(linear).__name__} must have a row of coef_ for each class.")
-    columns = read_columns(model, data_norm, coef.shape[1])
+    columns = read_columns(model, data_norm, coef.shape[1], epsilon)
     parts = []
     for code, base in pairs:
         of_base = (0.0, 0.0) if base is None else (coef[base], intercept[base] - logs[base])
@@ -272,28 +276,45 @@ def read_linear(model: Any, data_norm: float | None, reference: Any = None) -> L
     return replace(parts[0], others=tuple(parts[1:]))
 
 
-def read_columns(model: Any, data_norm: float | None, n_features: int) -> dict[str, Any]:
-    """Return public facts about the columns of a linear model."""
+def read_columns(
+    model: Any, data_norm: float | None, n_features: int, epsilon: float = math.inf
+) -> dict[str, Any]:
+    """Return public facts about the columns of a linear model, for a look of one epsilon."""
     steps, linear = linear_end(model)
     if data_norm is None and not responds(linear, "_row_bound"):
         name = type(linear).__name__
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
+    meaning = last_and_meaning(model)[1]
+    meaning = None if meaning is None or meaning.n_features != n_features else meaning
+    n_columns = n_features if meaning is None else len(meaning.parts)
+    constant = constant_value(n_columns, bool(getattr(linear, "fit_intercept", True)))
     bound = linear._row_bound if data_norm is None else data_norm
-    constant = constant_value(n_features, bool(getattr(linear, "fit_intercept", True)))
+    norm = check_real("data_norm", bound, at_least=1e-50, at_most=1e50)
     if data_norm is None and released_score(linear):  # which has this value of the column
         constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
-    meaning = last_and_meaning(model)[1]
+    elif data_norm is None and meaning is not None:
+        norm = usual_norm(meaning, norm, epsilon)
     return {
         "model": model,
         "steps": tuple(steps),
         "linear": linear,
-        "meaning": None if meaning is None or meaning.n_features != n_features else meaning,
-        "data_norm": check_real("data_norm", bound, at_least=1e-50, at_most=1e50),
+        "meaning": meaning,
+        "data_norm": norm,
         "names": _names(steps, linear, n_features),
         "constant": constant,
     }
+
+
+def usual_norm(meaning: Any, norm: float, epsilon: float) -> float:
+    """Return the norm of a row whose numbers are spread over their ranges, at most a bound.
+
+    It grows to the bound where epsilon is so large that noise no longer matters.
+    """
+    longest, usual = meaning.norms
+    spread = usual**2 * max(1.0, epsilon / _LITTLE_NOISE)
+    return math.sqrt(min(norm**2, max(norm, longest) ** 2 - longest**2 + spread))
 
 
 def compared_classes(

@@ -218,6 +218,11 @@ class RegressionResult(InferenceResult):
 
     As `InferenceResult`, without odds ratios: coefficients are in units of the target.
 
+    Parameters
+    ----------
+    look, part, prior_deviation, prior_sd, privacy_spent_
+        As for `InferenceResult`.
+
     Notes
     -----
     Estimates are those of the Huber loss: residuals count up to 1.5 times the declared `error_sd`.

@@ -275,8 +275,9 @@ def _sum_part(
     of_units = np.zeros((0 if units is None else units.size, width))
     # Whatever overflows may not be told.
     with np.errstate(all="ignore"):
-        for block, record, share in scaled_rows(rows, width):
-            slope, weight, more = weigh(record @ theta, rows.targets[block], share)
+        for block, record, part, share in scaled_rows(rows, width):
+            slope, weight, more = weigh(record @ theta / part, rows.targets[block], share)
+            slope *= part
             score += slope @ record
             further += more
             if sandwich:
@@ -290,18 +291,22 @@ def _sum_part(
     return [score, information, squares, further], of_units, units
 
 
-def scaled_rows(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Any]]:
-    """Yield blocks of scaled rows with their constant column, which may be changed, and shares."""
+def scaled_rows(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Array, Any]]:
+    """Yield blocks of scaled rows with their constant column, which may be changed, and shares.
+
+    A row beyond the bound is multiplied by its part within it, which follows, with its constant.
+    """
     X, norm = rows.table, norm_of_rows(rows.intercept_value)
     blocks = blocks_of(rows, width)
     memory = np.empty((min(blocks[0].stop, rows.n_rows) if blocks else 0, width))
     for block in blocks:
-        scale = rows.row_scale[block, np.newaxis] / norm
+        scale = rows.row_scale[block, np.newaxis]
+        part = np.clip(scale * rows.data_norm, 1e-300, 1.0)
         record = memory[: len(scale)]
-        part = X[block].toarray() if rows.is_sparse else X[block]
-        np.multiply(part, scale, out=record[:, : rows.n_features])
-        record[:, rows.n_features :] = rows.intercept_value / norm
-        yield block, record, 1.0 if rows.row_weight is None else rows.row_weight[block]
+        own = X[block].toarray() if rows.is_sparse else X[block]
+        np.multiply(own, scale / norm, out=record[:, : rows.n_features])
+        record[:, rows.n_features :] = part * (rows.intercept_value / norm)
+        yield block, record, part[:, 0], 1.0 if rows.row_weight is None else rows.row_weight[block]
 
 
 def _add_by(total: Array, places: NDArray[np.int64], rows: Array) -> None:

@@ -288,12 +288,6 @@ class InferenceResult(JsonRecord):
                 f"The columns {', '.join(crossed)} act together: their rows leave out the products "
                 "of columns. Compare patients by contrast(...), with a pair for each of these."
             )
-        longest = 0.0 if part.meaning is None else part.meaning.longest
-        if longest > part.data_norm * (1.0 + 1e-9):
-            found.append(
-                f"Rows of norms up to {longest:.4g} are possible, and the look cuts them to "
-                f"{part.data_norm:.4g}: coefficients are then those of shortened rows."
-            )
         return found
 
     @property
@@ -314,10 +308,7 @@ class InferenceResult(JsonRecord):
             return ""
         steps = ", ".join(type(template_of(step)).__name__ for step in part.steps)
         units = f"Columns are those behind {steps}, in their units. " if steps else ""
-        return (
-            f"{units}Rows longer than {part.data_norm:g} were shortened to it: if there are many, "
-            "estimates are not those of the rows. "
-        )
+        return f"{units}Rows longer than {part.data_norm:g} count less. "
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and the released numbers as plain, JSON-ready values."""

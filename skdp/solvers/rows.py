@@ -145,6 +145,8 @@ class Rows:
     array([0.5, 0.2])
     """
 
+    data_norm = 1.0
+
     def __init__(
         self,
         matrix: Any,
@@ -202,7 +204,9 @@ class Rows:
             row_scale = _row_scales(data_norm, X.shape, matrix)
         shift = float(intercept_value)
         shape = (X.shape[1], np.asarray(targets), row_scale, shift, target_kind)
-        return cls(matrix, *shape, row_weight, n_units)
+        found = cls(matrix, *shape, row_weight, n_units)
+        found.data_norm = float(data_norm)
+        return found
 
     def _check_targets(self, targets: NDArray[Any], kind: TargetKind | None) -> NDArray[Any]:
         if targets.shape != (self.n_rows,):

@@ -18,7 +18,7 @@ from skdp.inference import PrivateInference, PublicWeights
 from skdp.inference._regression import ErrorPlan
 from skdp.inference._release import BOUNDS, LookPlan
 from skdp.mechanisms import record_releases
-from skdp.preprocessing import CategoricalColumn, NumericColumn, TableSchema
+from skdp.preprocessing import BoundedScaler, CategoricalColumn, NumericColumn, TableSchema
 from skdp.solvers import Rows
 
 BOTH = ["add-remove", "replace-one"]
@@ -53,7 +53,8 @@ def test_a_seed_gives_no_noise_twice_if_only_a_later_stage_differs(adjacency):
     terms = {"random_state": 3, "adjacency": adjacency}
     fit = skdp.ObjectivePerturbationLogisticRegression(
         data_norm=1.0, max_grad_norm=None, calibrate=None
-    ).fit(X, Y)
+    )
+    fit = make_pipeline(BoundedScaler(-0.5, 0.5), fit).fit(X, Y)
     here, elsewhere = released(fit, X, **terms), released(fit, X.copy(), **terms)
     np.testing.assert_array_equal(here[0].output, elsewhere[0].output)  # the same stage
     assert np.abs(here[1].value - elsewhere[1].value).max() > 1e-6

@@ -172,16 +172,16 @@ def test_missing_labels_are_refused_without_warnings():
         LOOK.evaluate(WEIGHTS, ROWS, np.where(LABELS, np.nan, 0.0))
 
 
-def test_shortened_rows_and_units_behind_steps_are_stated(result):
+def test_longer_rows_and_units_behind_steps_are_stated(result):
     def words(found):
         return " ".join(repr(found).split())
 
     look = PrivateInference(**EXACT, data_norm=0.1)
-    assert "Rows longer than 0.1 were shortened" in words(look.evaluate(WEIGHTS, ROWS, LABELS))
+    assert "Rows longer than 0.1 count less" in words(look.evaluate(WEIGHTS, ROWS, LABELS))
     model = make_pipeline(FrozenEstimator(StandardScaler().fit(ROWS[:9])), LogisticRegression())
     found = LOOK.evaluate(model.fit(ROWS[:99], LABELS[:99]), ROWS, LABELS)
     assert "Columns are those behind StandardScaler, in their units" in words(found)
-    assert "shortened" not in words(result)
+    assert "longer" not in words(result)
 
 
 def test_long_labels_keep_the_width_and_brackets_are_no_options_of_latex():

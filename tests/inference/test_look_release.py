@@ -203,10 +203,11 @@ def by_hand(X, signs, theta, constant, shares=None, codes=None, data_norm=2.0):
     """Return score, information and squares, row by row."""
     scores, information = [], np.zeros((theta.size, theta.size))
     for k, x in enumerate(X):
-        row = x * min(1.0 / data_norm, 1.0 / max(np.linalg.norm(x), 1e-300))
+        row = x / data_norm
+        weight = min(1.0, 1.0 / max(row @ row, 1e-300))  # of rows beyond the bound
         row = np.append(row, constant) if constant else row
         row = row / norm_of_rows(constant)
-        p, share = expit(row @ theta), 1.0 if shares is None else shares[k]
+        p, share = expit(row @ theta), weight * (1.0 if shares is None else shares[k])
         scores.append(share * ((signs[k] > 0) - p) * row)
         information += share * p * (1.0 - p) * np.outer(row, row)
     scores = np.array(scores)

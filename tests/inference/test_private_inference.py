@@ -16,7 +16,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     OneHotEncoder,
@@ -119,8 +119,29 @@ def test_models_of_searches_and_pipelines():
     scaled.fit(X, Y)
     rows = scaled[:-1].transform(X)
     for model in (scaled, make_pipeline("passthrough", FrozenEstimator(scaled))):
-        found = exact(model, X, Y, look=PrivateInference())
-        np.testing.assert_array_equal(found, exact(scaled[-1], rows, Y, look=PrivateInference()))
+        look = PrivateInference(data_norm=2.0)
+        found = exact(model, X, Y, look=look)
+        np.testing.assert_array_equal(found, exact(scaled[-1], rows, Y, look=look))
+
+
+def test_longer_rows_count_less_and_do_not_move_the_estimates():
+    """A schema's look has the norm of usual rows; estimates are those of complete rows."""
+    linear = skdp.OperaLogisticRegression(data_norm=2.0, classes=[0, 1])
+    model = make_pipeline(BoundedScaler(-0.5, 0.5), linear).fit(X, Y)
+    bound = model[-1]._row_bound
+    usual = PrivateInference(epsilon=1.0).evaluate(model, X, Y).part.data_norm
+    assert usual < bound
+    for epsilon, norm in ((9.0, usual), (1e3, bound)):
+        found = PrivateInference(epsilon=epsilon).evaluate(model, X, Y).part.data_norm
+        assert found == pytest.approx(norm)
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(40_000, 2))
+    labels = (rng.random(len(rows)) < 1.0 / (1.0 + np.exp(-rows @ [1.5, -0.5]))).astype(int)
+    for norm in (0.5, 8.0):  # nearly all rows are longer, and none
+        look = PrivateInference(epsilon=1e6, delta=0.5, data_norm=norm, prior_sd=1e3)
+        table = look.evaluate(PublicWeights([1.2, -0.3]), rows, labels).table()
+        errors = (table["coefficient"] - [1.5, -0.5, 0.0]) / table["std_error"]
+        assert np.abs(errors).max() < 5.0
 
 
 def test_the_prior_is_in_half_ranges_of_columns():
@@ -694,7 +715,8 @@ def test_what_no_widths_are_expected_for(model, given, words):
 
 def unclipped(**terms):
     terms = {"max_grad_norm": None, "calibrate": None, "epsilon": 2.0, "data_norm": 1.0} | terms
-    return skdp.ObjectivePerturbationLogisticRegression(**terms)
+    fit = skdp.ObjectivePerturbationLogisticRegression(**terms)
+    return Pipeline([("scale", BoundedScaler(-0.5, 0.5)), ("fit", fit)])
 
 
 @pytest.mark.parametrize("terms", [{}, {"alpha": 10.0, "intercept_scaling": 0.5}])
@@ -729,7 +751,7 @@ def test_the_score_of_a_fit_is_used_only_where_it_is_one():
     assert used(model, X, Y) and used(FrozenEstimator(model), X, Y)
     assert not used(model, X.copy(), Y) and not used(model, X, Y, groups=IDS)
     assert not used(model, X, Y, data_norm=1.5) and not used(model, X[:-1], Y[:-1])
-    by_unit = unclipped().fit(X, Y, groups=IDS)
+    by_unit = unclipped().fit(X, Y, fit__groups=IDS)
     assert used(by_unit, X, Y, groups=IDS)
     wide = np.tile(X, 9)[:, :25]  # whose constant column is that of a fit
     assert not used(unclipped().fit(wide, Y), wide, Y, data_norm=1.5)
@@ -744,9 +766,11 @@ def test_the_score_of_a_fit_is_used_only_where_it_is_one():
     ):
         assert not used(unclipped(**terms).fit(X, Y), X, Y)
     for changed in ({"alpha": 0.5}, {"alpha": 1e-9}, {"epsilon": 1.9}, {"adjacency": "add-remove"}):
-        assert not used(unclipped().fit(X, Y).set_params(**changed), X, Y)
-    piped = make_pipeline(BoundedScaler(-0.5, 0.5), unclipped()).fit(X, Y)
-    assert used(piped, X, Y)
+        model = unclipped().fit(X, Y)
+        model[-1].set_params(**changed)
+        assert not used(model, X, Y)
+    bare = unclipped()[-1].fit(X, Y)  # which may have shortened rows
+    assert not used(bare, X, Y)
 
 
 JOINT = {

@@ -222,12 +222,12 @@ def test_sums_are_those_of_the_formulas(adjacency, constant, by_unit, monkeypatc
     found = vector(plan, table, y, theta, constant, shares=shares, n_units=n_units, data_norm=0.7)
     score, moments, counts = np.zeros(theta.size), np.zeros((theta.size,) * 2), np.zeros(2)
     for k, x in enumerate(table):
-        row = x * min(1.0 / 0.7, 1.0 / max(np.linalg.norm(x), 1e-300))
-        row = np.append(row, constant)[: theta.size] / math.hypot(1.0, constant)
+        weight = min(1.0, 0.7**2 / max(x @ x, 1e-300))  # of rows beyond the bound
+        row = np.append(x / 0.7, constant)[: theta.size] / math.hypot(1.0, constant)
         s = np.clip((y[k] - row @ theta) / 0.3, -1.0, 1.0)
         share = 1.0 if shares is None else shares[k]
-        score += share * s * row
-        moments += share * np.outer(row, row)
+        score += weight * share * s * row
+        moments += weight * share * np.outer(row, row)
         counts += share * (1.0 - s**2), share * (abs(s) < 1.0)
     np.testing.assert_allclose(found[: theta.size], score, atol=1e-9)
     packed = found[theta.size : -2] / bounds.information

@@ -271,10 +271,7 @@ def test_advice_is_given_where_it_is_due_and_not_for_one_hot_features(noisy):
     named = twice.advice[0].split("there are ")[1].split(". Use")[0]
     assert {"age", "again"} <= set(named.split(", "))
     cut = PrivateInference(epsilon=1.0, data_norm=1.0).evaluate(private(), FRAME)
-    assert (
-        any("cuts them to 1" in each for each in cut.advice)
-        and cut.advice[-1] in cut.table().reason
-    )
+    assert not any("cuts them" in each for each in cut.advice)  # longer rows only count less
 
 
 def test_a_second_look_is_offered_and_is_at_the_estimates():

@@ -137,12 +137,12 @@ class Meaning:
         return found
 
     @functools.cached_property
-    def longest(self) -> float:
-        """Lower bound on the norm of the longest possible row."""
+    def norms(self) -> tuple[float, float]:
+        """Lower bound on the norm of the longest row, and norm of cells spread over their range."""
         parts = zip(self.parts, self._slices, strict=True)
         rows = [self._rows(*pair) for pair in parts if len(_names(pair[0])) <= _WIDEST]
-        known = [row for row in rows if row is not None and len(row)]
-        return float(np.sqrt(sum(np.max(np.sum(row**2, axis=1)) for row in known)))
+        squares = [np.sum(row**2, axis=1) for row in rows if row is not None and len(row)]
+        return float(np.sqrt(sum(map(np.max, squares)))), float(np.sqrt(sum(map(np.mean, squares))))
 
     @property
     def half_ranges(self) -> Array:
@@ -284,7 +284,7 @@ def _cells(column: FeatureColumn) -> list[Any] | None:
     if isinstance(column, NumericColumn):
         cells = intervals_of(column)
         if {"scaled", "waves"} & set(column.parts):
-            cells = [*cells, *column.spaced(3 if "waves" not in column.parts else _TRIED)]
+            cells = [*cells, *column.spaced(_TRIED)]
         cells = [cell for cell in cells if not is_code(column, cell)]
         return [*cells, *_flagged(column).values()]
     if values := column.listed():
