@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.parameters import Adjacency, cached_property, check_bounds, check_real
+from skdp.base.parameters import Adjacency, check_bounds, check_real
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.estimators.labels import read_numbers
-from skdp.inference._corrected import corrected_model
 from skdp.inference._models import LinearPart, linear_end, read_columns, refuse_nonlinear
 from skdp.inference._release import Bounds, Look, LookPlan
 from skdp.inference._result import InferenceResult
@@ -231,31 +230,12 @@ class RegressionResult(InferenceResult):
     _range: ClassVar[str] = "half ranges of the target per half the range of a column"
     _far: ClassVar[float] = 2.0
 
-    @cached_property
-    def model_(self) -> Any:
-        """Fitted model with the estimates as coefficients, behind the steps of the model.
-
-        It predicts the target, and its statement adds the charge of the look to that of the fit.
-        """
+    @property
+    def _known(self) -> dict[str, Any]:
+        """Bounds, size of errors and fixed intercept of the model."""
         part = self.part
-        error_sd = part.limit * part.half / _REACH
-        known: dict[str, Any] = {"_fitted_bounds": part.bounds, "scale_": error_sd}
-        if part.constant == 0.0:
-            known["intercept_"] = part.origin
-        return corrected_model(part, self.posterior, self.privacy_spent_, **known)
-
-    @property
-    def change_of_margins(self) -> float:
-        """Root mean square change of predictions from the model to the estimates, over `look.size`.
-
-        If `advice` reports it, evaluate `model_` again. NaN without an intercept.
-        """
-        return super().change_of_margins / self.look.size
-
-    @property
-    def _largest_change(self) -> float:
-        """Change at which the remainder of one step is a third of a standard error."""
-        return min(super()._largest_change, (2.0 / math.sqrt(self.look.n_records)) ** (1.0 / 3.0))
+        known = {"_fitted_bounds": part.bounds, "scale_": part.limit * part.half / _REACH}
+        return known | ({"intercept_": part.origin} if part.constant == 0.0 else {})
 
     @property
     def advice(self) -> list[str]:
