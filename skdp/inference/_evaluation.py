@@ -355,7 +355,7 @@ class PrivateInference(EvaluatesModel):
     def _plan_about(self, n_rows: int, about: LinearPart) -> LookPlan:
         target = self.epsilon, self.delta, self._relation
         if isinstance(about, RegressionPart):
-            plan: LookPlan = ErrorPlan.of(*target, about.limit, n_rows)
+            plan: LookPlan = ErrorPlan.build(*target, limit=about.limit, n_records=n_rows)
         else:
             plan = self._plan_look(1 + len(about.others))
         return plan if self._joint is None else self._joint.with_noise(plan)

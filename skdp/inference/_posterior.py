@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +46,7 @@ class Reading:
     theta: Array  # (d,)
     score: Array  # (d,)
     score_noise: float
-    information: Array | None = None  # (d, d)
+    information: Any = None  # (d, d)
     matrix_noise: float = math.inf
     squares: Array | None = None  # (d, d) sum of products of scores, for the sandwich
     squares_noise: float = math.inf

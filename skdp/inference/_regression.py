@@ -8,29 +8,20 @@ clipped, each times a factor, in one vector. Part III of ``docs/proofs/inference
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.parameters import Adjacency, cached_property, check_bounds, check_real
+from skdp.base.parameters import Adjacency, check_bounds, check_real
 from skdp.base.scikit_learn import fitted_model, responds
 from skdp.estimators.labels import read_numbers
-from skdp.inference._corrected import corrected_model
-from skdp.inference._models import (
-    LinearPart,
-    linear_end,
-    read_columns,
-    refuse_nonlinear,
-)
-from skdp.inference._release import Bounds, Look, LookPlan, event_of
+from skdp.inference._models import LinearPart, linear_end, read_columns, refuse_nonlinear
+from skdp.inference._release import Bounds, Look, LookPlan
 from skdp.inference._result import InferenceResult
-from skdp.mechanisms.contribution import ROUND_UP
-from skdp.mechanisms.release import Release
 from skdp.plans.second_moments import unpack_matrix
-from skdp.reporting.estimates import CoefficientIntervals
 from skdp.solvers import Rows
 
 Array = NDArray[np.float64]
@@ -49,25 +40,19 @@ _REACH = 1.5
 _LARGEST_TARGET = 1e200
 # Below this number of deviations of its noise, the share of unclipped records is unknown.
 _LEAST_COUNT, _UNKNOWN = 6.0, 1e-6
-_LABEL = "clipped residuals and second moments"
 
 
 @dataclass(frozen=True)
 class ErrorPlan(LookPlan):
-    """A look at a regression, in one stage; see `of`."""
+    """A look at a regression, in one stage."""
 
     limit: float = 1.0  # of residuals, over half the range of the target
     n_records: int = 1
 
     stages: ClassVar[tuple[float, ...]] = (1.0,)  # moments do not depend on weights
-
-    @classmethod
-    def of(
-        cls, epsilon: float, delta: float, adjacency: Adjacency, limit: float, n_records: int
-    ) -> ErrorPlan:
-        """Derive the noise; it depends neither on the table nor on the weights."""
-        sums = Release(_LABEL, ERROR_BOUNDS[adjacency].l2 * ROUND_UP).least(epsilon, delta)
-        return cls(sums, adjacency, "model", event_of(epsilon, delta), limit, n_records)
+    bounds_of: ClassVar[Mapping[Any, Bounds]] = {
+        (relation, "model"): bounds for relation, bounds in ERROR_BOUNDS.items()
+    }
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
@@ -84,10 +69,12 @@ class ErrorPlan(LookPlan):
         bounds = ERROR_BOUNDS[self.adjacency]
         return bounds.information, 0.0, bounds.squares, INSIDE
 
-    @property
-    def weigh(self) -> Any:
-        """Weights of rows by their clipped residuals."""
-        return partial(_clipped, self.limit)
+    def weigh(self, product: Array, target: Array, share: Any) -> tuple[Array, Array, Array]:
+        """Return weights of rows in the score and in the moments, and the sums of two numbers."""
+        residual = np.clip((target - product) / self.limit, -1.0, 1.0)
+        share = np.broadcast_to(share, residual.shape)
+        counts = np.array([share @ (1.0 - residual**2), share @ (np.abs(residual) < 1.0)])
+        return residual * share, share, counts
 
     def _taken_apart(self, noisy: Array, theta: Array, noise: float) -> Look:
         """Return score and moments with factors that make the former's variance its slope."""
@@ -112,14 +99,6 @@ class ErrorLook(Look):
     slope: float = 1.0  # share of unclipped records, or almost 0 if noise hides it
     size: float = 1.0  # root mean square of clipped residuals, in half ranges of the target
     n_records: int = 1
-
-
-def _clipped(limit: float, product: Array, target: Array, share: Any) -> tuple[Array, Array, Array]:
-    """Return weights of rows in the score and in the moments, and the sums of two numbers."""
-    residual = np.clip((target - product) / limit, -1.0, 1.0)
-    share = np.broadcast_to(share, residual.shape)
-    counts = np.array([share @ (1.0 - residual**2), share @ (np.abs(residual) < 1.0)])
-    return residual * share, share, counts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -251,31 +230,12 @@ class RegressionResult(InferenceResult):
     _range: ClassVar[str] = "half ranges of the target per half the range of a column"
     _far: ClassVar[float] = 2.0
 
-    @cached_property
-    def model_(self) -> Any:
-        """Fitted model with the estimates as coefficients, behind the steps of the model.
-
-        It predicts the target, and its statement adds the charge of the look to that of the fit.
-        """
+    @property
+    def _known(self) -> dict[str, Any]:
+        """Bounds, size of errors and fixed intercept of the model."""
         part = self.part
-        error_sd = part.limit * part.half / _REACH
-        known: dict[str, Any] = {"_fitted_bounds": part.bounds, "scale_": error_sd}
-        if part.constant == 0.0:
-            known["intercept_"] = part.origin
-        return corrected_model(part, self.posterior, self.privacy_spent_, **known)
-
-    @property
-    def change_of_margins(self) -> float:
-        """Root mean square change of predictions from the model to the estimates, over `look.size`.
-
-        If `advice` reports it, evaluate `model_` again. NaN without an intercept.
-        """
-        return super().change_of_margins / self.look.size
-
-    @property
-    def _largest_change(self) -> float:
-        """Change at which the remainder of one step is a third of a standard error."""
-        return min(super()._largest_change, (2.0 / math.sqrt(self.look.n_records)) ** (1.0 / 3.0))
+        known = {"_fitted_bounds": part.bounds, "scale_": part.limit * part.half / _REACH}
+        return known | ({"intercept_": part.origin} if part.constant == 0.0 else {})
 
     @property
     def advice(self) -> list[str]:
@@ -286,11 +246,4 @@ class RegressionResult(InferenceResult):
                 "The noise hides how many residuals are within 1.5 times error_sd: declare a "
                 "larger error_sd, or use more records."
             )
-        return found
-
-    def _intervals(self, *given: Any) -> CoefficientIntervals:
-        found = super()._intervals(*given)
-        left_out = ~(given[1] @ self.part.contrasts).any(axis=1) & ~found.is_reference
-        for column in ("coefficient", "std_error", "low", "high"):
-            found[column][left_out] = np.nan
         return found

@@ -9,10 +9,10 @@ by a factor so that it needs no noise of its own. The rows of a unit contribute 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ BOUNDS: dict[tuple[Adjacency, Covariance], Bounds] = {
     ("replace-one", "sandwich"): Bounds(4.96, math.sqrt(2.0) / 3.0, 2.0 * math.sqrt(10.0 / 9.0)),
 }
 
+Look = Reading  # of scores and information
 # Posteriors of more columns take minutes.
 MOST_COLUMNS = 1000
 # Largest norm of weights on scaled rows: no margin overflows.
@@ -72,13 +73,6 @@ def constant_value(n_features: int, intercept: bool) -> float:
     return min(LARGEST_CONSTANT, 1.0 / math.sqrt(n_features)) if intercept else 0.0
 
 
-def _logistic(product: Array, sign: Array, share: Any) -> tuple[Array, Array, float]:
-    """Return weights of rows in the score and in the information, from s = abs(y - p)."""
-    margin = sign * product
-    residual, rest = expit(-margin), expit(margin)
-    return sign * residual * share, residual * rest * share, 0.0
-
-
 @dataclass(frozen=True)
 class LookPlan(OnAllRows):
     """Everything that must agree in one look; see `build`."""
@@ -91,6 +85,7 @@ class LookPlan(OnAllRows):
     grid = 0.0
     # Shares of the squared mu; later stages are at corrected weights.
     stages: ClassVar[tuple[float, ...]] = STAGES
+    bounds_of: ClassVar[Mapping[Any, Bounds]] = BOUNDS
 
     def __post_init__(self) -> None:
         paid: Any = self.event
@@ -106,26 +101,26 @@ class LookPlan(OnAllRows):
         adjacency: Adjacency,
         covariance: Covariance = "model",
         n_outputs: int = 1,
-    ) -> LookPlan:
+        **others: Any,
+    ) -> Self:
         """Derive the noise; it depends neither on the table nor on the weights."""
         # All that a record contributes is a mean of vectors of rows.
-        norm = BOUNDS[adjacency, covariance].l2 * ROUND_UP
+        norm = cls.bounds_of[adjacency, covariance].l2 * ROUND_UP
         sums = Release(_LABEL, norm).at_once(n_outputs).least(epsilon, delta)
-        return cls(sums, adjacency, covariance, event_of(epsilon, delta))
+        # The same to the last bit for any look, so that plans of budgets know it again.
+        event = Release(_LABEL, 1.0).least(epsilon, delta).event
+        return cls(sums, adjacency, covariance, event, **others)
 
     @property
     def factors(self) -> tuple[float, ...]:
         """Factors of the information, of squared scores, and of further sums."""
-        bounds = BOUNDS[self.adjacency, self.covariance]
-        return bounds.information, bounds.squares
+        return self.bounds_of[self.adjacency, self.covariance][:2]
 
-    @property
-    def weigh(self) -> Callable[[Array, Array, Any], tuple[Array, Array, Any]]:
-        """Weights of rows in the score and the information, and further sums.
-
-        Arguments are products of rows and weights, targets and shares.
-        """
-        return _logistic
+    def weigh(self, product: Array, target: Array, share: Any) -> tuple[Array, Array, Any]:
+        """Return weights of rows in the score and in the information, and further sums."""
+        margin = target * product
+        residual, rest = expit(-margin), expit(margin)  # the first one is abs(y - p)
+        return target * residual * share, residual * rest * share, 0.0
 
     def describe(self) -> str:
         """Name sensitivity, noise and theorem, for the statement."""
@@ -142,20 +137,40 @@ class LookPlan(OnAllRows):
 
         The squared scores of units need the sums of each unit in memory. No other copy is made.
         """
-        sandwich, (factor, of_squares, *others) = self.covariance == "sandwich", self.factors
-        columns = (codes,) if sandwich and codes is not None else ()
+        factor, of_squares, *others = self.factors
+        columns = (codes,) if of_squares > 0.0 and codes is not None else ()
         units = np.zeros((rows.n_units, theta.size)) if columns else None
         totals: list[Any] = _zeros(theta)
-        function = partial(_sum_part, self.weigh, sandwich, theta)
-        for found, own, places in rows.map_parts(function, columns=columns):
+        for found, own, places in rows.map_parts(partial(self._sum_part, theta), columns=columns):
             totals = [total + part for total, part in zip(totals, found, strict=True)]
             if units is not None:
                 units[places] += own
         score, information, squares, further = totals
         squares = squares if units is None else units.T @ units
         blocks = [score, factor * pack_matrix(information)]
-        blocks += [of_squares * pack_matrix(squares)] if sandwich else []
+        blocks += [of_squares * pack_matrix(squares)] if of_squares > 0.0 else []
         return np.concatenate([*blocks, further * np.array(others)])
+
+    def _sum_part(self, theta: Array, rows: Rows, chosen: None, codes: Any = None) -> Any:
+        """Return the sums of a part of the rows, those of its units, and which these are."""
+        score, information, squares, further = _zeros(theta)
+        units, places = (None, None) if codes is None else np.unique(codes, return_inverse=True)
+        of_units = np.zeros((0 if units is None else units.size, theta.size))
+        # Whatever overflows may not be told.
+        with np.errstate(all="ignore"):
+            for block, record, part, share in scaled_rows(rows, theta.size):
+                slope, weight, more = self.weigh(record @ theta / part, rows.targets[block], share)
+                slope *= part
+                score += slope @ record
+                further += more
+                if places is not None:
+                    _add_by(of_units, places[block], record * slope[:, np.newaxis])
+                elif self.factors[1] > 0.0:
+                    scores = record * slope[:, np.newaxis]
+                    squares += scores.T @ scores
+                record *= np.sqrt(weight)[:, np.newaxis]
+                information += record.T @ record
+        return [score, information, squares, further], of_units, units
 
     def look(
         self,
@@ -184,7 +199,7 @@ class LookPlan(OnAllRows):
         if len(self.stages) > 1:  # the information depends on the weights
             both = zip(found, parts, strict=True)
             found = [count_remainders(own, part.prior(prior_sd)) for own, part in both]
-        return [_combined(own) for own in found]
+        return [combine_readings(own) if len(own) > 1 else own[0] for own in found]
 
     def release(
         self,
@@ -206,30 +221,6 @@ class LookPlan(OnAllRows):
         if self.covariance == "model":
             return Look(*found)
         return Look(*found, unpack_matrix(squares, width) / of_squares, noise / of_squares)
-
-
-@dataclass(frozen=True, eq=False)
-class Look(Reading):
-    """Released sums in scaled units, and their noise; all of it may be published.
-
-    Noise of matrices is symmetric; off the diagonal its deviation is less by the root of 2.
-    """
-
-    information: Array  # (d, d)
-    matrix_noise: float  # on the diagonal
-    squares_noise: float = 0.0
-
-
-def _combined(looks: Sequence[Any]) -> Look:
-    """Return the mean of looks by their precision, with all that the last one has."""
-    found = combine_readings(looks)
-    noise = 0.0 if found.squares is None else found.squares_noise
-    return replace(looks[-1], **vars(found) | {"squares_noise": noise})
-
-
-def event_of(epsilon: float, delta: float) -> Event:
-    """Return the event of any look, to the last bit, so that plans of budgets know it again."""
-    return Release(_LABEL, 1.0).least(epsilon, delta).event
 
 
 def refuse_large(n_columns: int, n_units: int, covariance: Covariance, by_unit: bool) -> None:
@@ -258,37 +249,6 @@ def pack_matrix(matrix: Array) -> Array:
 
 def _zeros(theta: Array) -> list[Any]:
     return [np.zeros(theta.size), *np.zeros((2, theta.size, theta.size)), 0.0]
-
-
-def _sum_part(
-    weigh: Callable[..., Any],
-    sandwich: bool,
-    theta: Array,
-    rows: Rows,
-    chosen: None,
-    codes: NDArray[np.int64] | None = None,
-) -> tuple[list[Any], Array, Any]:
-    """Return the sums of a part of the rows, those of its units, and which these are."""
-    width = theta.size
-    score, information, squares, further = _zeros(theta)
-    units, places = (None, None) if codes is None else np.unique(codes, return_inverse=True)
-    of_units = np.zeros((0 if units is None else units.size, width))
-    # Whatever overflows may not be told.
-    with np.errstate(all="ignore"):
-        for block, record, part, share in scaled_rows(rows, width):
-            slope, weight, more = weigh(record @ theta / part, rows.targets[block], share)
-            slope *= part
-            score += slope @ record
-            further += more
-            if sandwich:
-                scores = record * slope[:, np.newaxis]
-                if places is None:
-                    squares += scores.T @ scores
-                else:
-                    _add_by(of_units, places[block], scores)
-            record *= np.sqrt(weight)[:, np.newaxis]
-            information += record.T @ record
-    return [score, information, squares, further], of_units, units
 
 
 def scaled_rows(rows: Rows, width: int) -> Iterator[tuple[slice, Array, Array, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -50,20 +52,17 @@ _NAMED = 3
 class InferenceResult(JsonRecord):
     """Coefficients and odds ratios of a two-class linear model with intervals, from one look.
 
-    All numbers follow from `look`, which was released once: every table, contrast and level is
-    free. With a schema or a `BoundedScaler`, rows are in the units of the columns: per year, or a
-    level against a reference.
+    All numbers follow from `look`: every table, contrast and level is free. With a schema or a
+    `BoundedScaler`, rows are in the units of the columns: per year, or a level against a reference.
 
     Parameters
     ----------
     look : Look
-        Released sums in scaled units, in the directions in which rows may vary, and their noise.
+        Released sums and their noise, in scaled units.
     part : LinearPart
         Public model, and the scale of its columns.
-    prior_deviation : float
-        Standard deviation of the prior, in log odds per half the range of a column.
-    prior_sd : ndarray of shape (k,)
-        The same, for the scaled weights.
+    prior_deviation, prior_sd : float and ndarray of shape (k,)
+        Deviations of the prior: log odds per half the range of a column, and scaled weights.
     privacy_spent_ : PrivacySpent
         Guarantee, mechanism and assumptions of the look.
 
@@ -118,9 +117,8 @@ class InferenceResult(JsonRecord):
         level : float, default=0.95
             Coverage of each interval, in (0, 1).
         reference : mapping or None, default=None
-            Reference value by name of a schema's column, such as ``{"ward": "B"}``. For categories
-            it replaces the declared reference level or the first one. For numbers it moves the
-            intercept, which is otherwise given at the middle of the bounds.
+            Reference value by name of a schema's column, such as ``{"ward": "B"}``. Numbers move
+            the intercept, which is otherwise given at the middle of the bounds.
 
         Returns
         -------
@@ -131,9 +129,8 @@ class InferenceResult(JsonRecord):
             - "coefficient", "std_error", "low", "high": log odds with an interval;
             - "odds_ratio", "odds_low", "odds_high": their exponentials;
             - "p_value": two-sided, NaN with a note, and "prior_share" of the variance;
-            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty.
-
-            `reason` explains the notes, and adds advice.
+            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty;
+              `reason` explains it.
 
         Raises
         ------
@@ -156,16 +153,15 @@ class InferenceResult(JsonRecord):
         ----------
         changes : mapping
             By name of a row of the table, the factor of its coefficient: ``{"ward=B": 1,
-            "ward=C": -1}`` compares B with C, and ``{"age": 10}`` is for ten years. Or by name of a
-            schema's column, a pair of cells: ``{"age": (50, 80)}`` is the change from 50 to 80,
-            for curves too.
+            "ward=C": -1}`` compares B with C. Or by name of a schema's column, a pair of cells:
+            ``{"age": (50, 80)}`` is the change from 50 to 80, for curves too.
         level, reference :
             As for `table`.
 
         Returns
         -------
         CoefficientIntervals
-            The same columns, with one row.
+            The same columns as in `table`, with one row.
 
         Raises
         ------
@@ -178,6 +174,7 @@ class InferenceResult(JsonRecord):
         told, functions, _ = self._effects(reference)
         if not isinstance(changes, Mapping) or not changes:
             raise TypeError('changes must be a mapping such as {"age": 10} or {"age": (50, 80)}.')
+        names, left_out = told["name"].tolist(), []
         total, words, pairs = np.zeros(functions.shape[1]), [], {}
         for name, change in changes.items():
             if isinstance(change, tuple | list):
@@ -186,27 +183,25 @@ class InferenceResult(JsonRecord):
                 pairs[name] = change
                 words.append(f"{name} from {change[0]} to {change[1]}")
                 continue
-            (places,) = np.nonzero(told["name"] == name)
-            if places.size == 0:
-                raise KeyError(f"{name!r} is no row of the table: {told['name'].tolist()}.")
-            self._refuse_left_out(name, told["step"][places[0]] == LEFT_OUT)
+            if name not in names:
+                raise KeyError(f"{name!r} is no row of the table: {names}.")
             factor = check_real(f"changes[{name!r}]", change, at_least=-1e30, at_most=1e30)
-            total += factor * functions[places[0]]
+            total += factor * functions[names.index(name)]
             words.append(f"{change:g} {name}")
+            left_out += [name] if told["step"][names.index(name)] == LEFT_OUT else []
         if pairs:
             features = self.part.meaning.change(pairs)
-            self._refuse_left_out(", ".join(pairs), np.delete(features, list(self.part.kept)).any())
+            left_out += pairs if np.delete(features, list(self.part.kept)).any() else []
             total[: self.part.coef.size] += features
+        if left_out:
+            raise ValueError(
+                f"{', '.join(left_out)!r} is left out of the model: evaluate a variant that "
+                "includes its column."
+            )
         texts = {"name": ", ".join(words), "column": "", "level": "", "step": ""}
         row: dict[str, Any] = {key: np.array([own], dtype=object) for key, own in texts.items()}
         row["is_reference"] = np.array([not total.any()])
         return self._intervals(row, total[None], "", level)
-
-    def _refuse_left_out(self, name: str, is_left_out: Any) -> None:
-        if is_left_out:
-            raise ValueError(
-                f"{name!r} is left out of the model: evaluate a variant that includes its column."
-            )
 
     def to_frame(self, level: float = 0.95, reference: Mapping[str, Any] | None = None) -> Any:
         """Return `table` as a pandas frame, one row per column or level; it needs pandas."""
@@ -220,11 +215,15 @@ class InferenceResult(JsonRecord):
     def model_(self) -> Any:
         """Fitted model with the estimates as coefficients, behind the steps of the model.
 
-        It predicts probabilities, and its statement adds the charge of the look to that of the fit.
-        It is for two classes.
-        `shape_functions` draws its functions with bands of sampling and noise.
+        It predicts probabilities of two classes, or the target. Its statement adds the charge of
+        the look to that of the fit. `shape_functions` draws bands of sampling and noise.
         """
-        return corrected_model(self.part, self.posterior, self.privacy_spent_)
+        return corrected_model(self.part, self.posterior, self.privacy_spent_, **self._known)
+
+    @property
+    def _known(self) -> dict[str, Any]:
+        """Further attributes of the model."""
+        return {}
 
     @property
     def smallest_eigenvalue(self) -> float:
@@ -243,7 +242,8 @@ class InferenceResult(JsonRecord):
     def change_of_margins(self) -> float:
         """Root mean square change of log odds from the weights of the look to the estimates.
 
-        Above 0.5, evaluate `model_` again, for two classes. NaN without an intercept.
+        For a regression, it is that of predictions over `look.size`. If `advice` reports it,
+        evaluate `model_` again. NaN without an intercept.
         """
         if self.part.constant == 0.0:
             return float("nan")
@@ -251,12 +251,14 @@ class InferenceResult(JsonRecord):
         squares = (law.basis.T @ (law.coefficients.mean - law.theta)) ** 2
         constant = self.part.constant / norm_of_rows(self.part.constant)
         weight = max(look.information[-1, -1], look.matrix_noise) / constant**2  # of all rows
-        return float(np.sqrt(np.maximum(law.eigenvalues, 0.0) @ squares / weight))
+        found = float(np.sqrt(np.maximum(law.eigenvalues, 0.0) @ squares / weight))
+        return found / getattr(look, "size", 1.0)
 
     @property
     def _largest_change(self) -> float:
-        """Largest change at which one step suffices."""
-        return 0.5
+        """Change at which the remainder of one step is small; a third of a standard error."""
+        n_records = getattr(self.look, "n_records", 1)  # of a regression
+        return min(LARGEST_CHANGE, (2.0 / math.sqrt(n_records)) ** (1.0 / 3.0))
 
     @property
     def _change(self) -> float:
@@ -293,28 +295,23 @@ class InferenceResult(JsonRecord):
     @property
     def limits(self) -> str:
         """Statement on the estimates, the prior and cases that intervals do not cover."""
+        part, about = self.part, ""
+        if part.meaning is None:
+            steps = ", ".join(type(template_of(step)).__name__ for step in part.steps)
+            about = f"Columns are those behind {steps}, in their units. " if steps else ""
+            about += f"Rows longer than {part.data_norm:g} count less. "
         return (
             f"Each interval by itself covers sampling and privacy noise for the {self._estimated} "
             "in the population. It does not cover a choice of columns by private scores. "
-            f"{self._about_columns}Prior: "
+            f"{about}Prior: "
             f"normal around 0, with deviation {self.prior_deviation:g} {self._range}."
         )
-
-    @property
-    def _about_columns(self) -> str:
-        """Return what the look did to columns of unknown meaning."""
-        part = self.part
-        if part.meaning is not None:
-            return ""
-        steps = ", ".join(type(template_of(step)).__name__ for step in part.steps)
-        units = f"Columns are those behind {steps}, in their units. " if steps else ""
-        return f"{units}Rows longer than {part.data_norm:g} count less. "
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and the released numbers as plain, JSON-ready values."""
         table = self.table()
         names = "smallest_eigenvalue", "noise_edge", "change_of_margins", "advice", "limits"
-        return _plain({
+        found = {
             "target": table.target,
             "level": table.confidence,
             "coefficients": table,
@@ -323,7 +320,10 @@ class InferenceResult(JsonRecord):
             "look": vars(self.look),
             "contrasts": self.part.contrasts,
             "privacy_spent": self.privacy_spent_.to_dict(),
-        })  # fmt: skip
+        }
+        text = json.dumps(found, default=lambda array: array.tolist())
+        plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)  # NaN, infinity
+        return plain
 
     def __repr__(self) -> str:
         cost = f"Cost of the look: {self.privacy_spent_!r}"
@@ -373,14 +373,3 @@ class InferenceResult(JsonRecord):
             ratio=self._ratio,
             extra=("p_value", "note") if reasons else ("p_value",),
         )
-
-
-def _plain(value: Any) -> Any:
-    """Return lists, numbers and texts, with None for numbers that are not finite."""
-    if isinstance(value, Mapping):
-        return {name: _plain(own) for name, own in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

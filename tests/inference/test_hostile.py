@@ -152,7 +152,7 @@ def test_no_error_of_numpy_depends_on_rows(kind):
     given = rng.choice([-1, 1], 60).astype(np.int8), "signs"
     plan = None if kind == "regression" else LookPlan.build(1.0, 1e-6, *kind)
     if plan is None:
-        plan = ErrorPlan.of(1.0, 1e-6, "add-remove", 1e-9, 60)
+        plan = ErrorPlan.build(1.0, 1e-6, "add-remove", limit=1e-9)
         given = rng.standard_normal(60) * 1e-300, "real"
     rows |= {"targets": given[0], "target_kind": given[1]}
     with np.errstate(all="raise"):
@@ -166,7 +166,7 @@ def test_no_error_of_numpy_depends_on_rows(kind):
 def test_a_plan_of_a_budget_pays_for_every_look():
     """Rounding of the sensitivity of several outputs does not make another event."""
     for epsilon in np.geomspace(0.01, 10.0, 40):
-        events = [ErrorPlan.of(epsilon, 1e-6, adjacency, 0.5, 9).event for adjacency in BOTH]
+        events = [ErrorPlan.build(epsilon, 1e-6, adjacency).event for adjacency in BOTH]
         for kind in BOUNDS:
             for count in (1, 2, 3):
                 plan = LookPlan.build(epsilon, 1e-6, *kind, n_outputs=count)

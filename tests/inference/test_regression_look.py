@@ -43,7 +43,7 @@ BOTH = list(ERROR_BOUNDS)
 
 
 def plan_of(adjacency, limit=0.3):
-    return ErrorPlan.of(1.0, 1e-6, adjacency, limit, n_records=1)
+    return ErrorPlan.build(1.0, 1e-6, adjacency, limit=limit)
 
 
 def rows_of(X, y, constant=0.0, shares=None, n_units=None, data_norm=1.0):
@@ -162,7 +162,7 @@ def test_units_are_no_further_apart_than_declared(adjacency):
 def test_each_block_has_its_noise(adjacency):
     """False alarms: below 1e-7 each, by the law of a sum of squares; 10 % more or less is seen."""
     n, bounds = 10**7, ERROR_BOUNDS[adjacency]
-    plan = ErrorPlan.of(1.0, 1e-6, adjacency, 0.3, n)
+    plan = ErrorPlan.build(1.0, 1e-6, adjacency, limit=0.3, n_records=n)
     stream, theta = RandomStream.from_seed(1), np.zeros(3)
     counts = 0.5 * n * bounds.squares, 0.8 * n * INSIDE
     exact = np.append(np.zeros(9), counts)
