@@ -74,7 +74,8 @@ frame["died"] = (rng.logistic(size=ROWS) < log_odds).astype(int)
 # ------------
 
 inference = PrivateInference(EPSILON, adjacency="add-remove", random_state=SEED)
-result = inference.fit_evaluate(SCHEMA.pipeline(OperaLogisticRegression()), frame)
+model = SCHEMA.pipeline(OperaLogisticRegression(random_state=SEED))
+result = inference.fit_evaluate(model, frame)
 print(result)
 
 # %%

@@ -451,7 +451,7 @@ def measure_plan(tables: int) -> None:
                 frame = pd.DataFrame(X, columns=numbers + flags).assign(y=y)
                 frame[flags] = frame[flags].astype(bool)
                 inference = PrivateInference(epsilon=1.0, random_state=table, **terms)
-                model = schema.pipeline(OperaLogisticRegression())
+                model = schema.pipeline(OperaLogisticRegression(random_state=table))
                 told = inference.fit_evaluate(model, frame).to_frame()
                 told = told[~told["is_reference"]].iloc[:8]
                 low, high = told["low"].to_numpy(), told["high"].to_numpy()

@@ -135,7 +135,8 @@ def look(schema: TableSchema, frame: pd.DataFrame, epsilon: float, args: Any, se
     known = {"delta": DELTA, "adjacency": args.adjacency, "random_state": seed}
     share = {"share": args.share, "data_norm": args.data_norm}
     inference = PrivateInference(epsilon=epsilon, **known, **share)
-    return inference.fit_evaluate(schema.pipeline(OperaLogisticRegression()), frame)
+    model = schema.pipeline(OperaLogisticRegression(random_state=seed))
+    return inference.fit_evaluate(model, frame)
 
 
 def measure(schema: TableSchema, frame: pd.DataFrame, epsilon: float, args: Any) -> list[float]:
