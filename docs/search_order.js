@@ -44,6 +44,9 @@ const ASKED_AS = {
     "hyperparameter tuning, grid search, GridSearchCV, RandomizedSearchCV, cross validation, regularisation "
     + "strength, tune",
   networks: "neural network, deep learning, MLP, hidden layers, PyTorch, Opacus",
+  odds_ratios:
+    "odds ratio, confidence interval, p-value, statsmodels, Logit, summary, significance, significant, standard error, "
+    + "Wald test, hypothesis test, effect sizes, forest plot, logistic regression coefficients, inference, Bonferroni",
   pate:
     "random forest, gradient boosting, teacher ensemble, knowledge transfer, semi-supervised, "
     + "XGBoost, LightGBM, trees, any model",

@@ -3,12 +3,14 @@
 Columns are even, skewed, binary, rare, correlated or levels of categories; half of the coefficients
 are 0. Objective perturbation takes .4 of the squared budget, and the look takes .6. Coverage is
 that of the slopes, or of a level compared with the first. `--compare` adds other constructions, and
-`--estimators` measures `PrivateInference` after fits of the library instead.
+`--estimators` measures `PrivateInference` after fits of the library instead. `--plan` compares
+widths of `fit_evaluate` at epsilon 1 with their forecasts.
 
     python examples/benchmarks/inference.py                     # an hour of a processor
     python examples/benchmarks/inference.py --designs 66 --tables 12
     python examples/benchmarks/inference.py --compare --tables 12
     python examples/benchmarks/inference.py --estimators --tables 40
+    python examples/benchmarks/inference.py --plan --tables 40  # a minute of a processor
 """
 
 from __future__ import annotations
@@ -423,6 +425,52 @@ def measure_estimators(tables: int) -> None:
                       f"| {width:.2f} | {nulls:.3f} |", flush=True)  # fmt: skip
 
 
+def measure_plan(tables: int) -> None:
+    """Print widths of `fit_evaluate` over those without privacy, and their forecast."""
+    import pandas as pd
+
+    from skdp import OperaLogisticRegression
+    from skdp.inference import PrivateInference
+    from skdp.preprocessing import BooleanColumn, LabelColumn, NumericColumn, TableSchema
+
+    numbers, flags = ["x0", "x1", "x2", "x3"], ["x4", "x5", "x6", "x7"]
+    columns = [*(NumericColumn(name, -1, 1) for name in numbers), *map(BooleanColumn, flags)]
+    schema = TableSchema(columns, label=LabelColumn("y", [0, 1]))
+    slopes = np.array([1.0, -0.7, 0.5, 0.0, 0.5, -0.35, 0.25, 0.0])
+    mu = 1.0 / analytic_gaussian_sigma(1.0, DELTA)
+    fit, look = (analytic_gaussian_epsilon(mu**-1 / np.sqrt(s), DELTA) for s in (0.3, 0.7))
+    print("| adjacency | n | width / non-private | forecast | coverage |\n|-|-|-|-|-|")
+    for relation in RATIO:
+        terms: dict[str, Any] = {"delta": DELTA, "adjacency": relation}
+        for n in (2000, 5000, 20_000):
+            found = []
+            for table in range(tables):
+                rng = np.random.default_rng([9, n, table])
+                X = np.hstack([rng.uniform(-1, 1, (n, 4)), rng.random((n, 4)) < 0.4])
+                y = (rng.random(n) < expit(X @ slopes - 1.1)).astype(int)
+                frame = pd.DataFrame(X, columns=numbers + flags).assign(y=y)
+                frame[flags] = frame[flags].astype(bool)
+                inference = PrivateInference(epsilon=1.0, random_state=table, **terms)
+                model = schema.pipeline(OperaLogisticRegression(random_state=table))
+                told = inference.fit_evaluate(model, frame).to_frame()
+                told = told[~told["is_reference"]].iloc[:8]
+                low, high = told["low"].to_numpy(), told["high"].to_numpy()
+                Z = np.hstack([X, np.ones((n, 1))])
+                p = expit(Z @ minimise(Z, y, np.zeros(9), 1e-6, np.zeros(9), np.zeros(9)))
+                own = 3.92 * np.sqrt(np.diag(np.linalg.inv((Z.T * (p * (1.0 - p))) @ Z)))[:8]
+                held = (low <= slopes) & (slopes <= high)
+                found.append([np.log((high - low) / own).mean(), held.mean()])
+            planned = schema.pipeline(OperaLogisticRegression(epsilon=fit, **terms))
+            forecast = PrivateInference(epsilon=look, **terms).expected_widths(
+                planned, n, 0.3, auc=0.7
+            )
+            width, held = np.mean(found, axis=0)
+            told = np.exp(np.log(forecast["width_ratio"]).mean())
+            print(
+                f"| {relation} | {n} | {np.exp(width):.2f} | {told:.2f} | {held:.3f} |", flush=True
+            )
+
+
 def report(cells: list[tuple[str, float, str, dict[str, Array]]], name: str) -> None:
     """Print the table of bands for one construction."""
     mine = [(label, epsilon, cell) for label, epsilon, each, cell in cells if each == name]
@@ -472,10 +520,13 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--compare", action="store_true", help="measure other constructions too")
     parser.add_argument("--estimators", action="store_true", help="measure fits of the library")
+    parser.add_argument("--plan", action="store_true", help="measure widths against forecasts")
     parser.add_argument("--stages", type=int, choices=(1, len(STAGES)), default=len(STAGES))
     parser.add_argument("--largest", type=int, default=50_000, help="leave out larger tables")
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after the design")
     arguments = parser.parse_args()
+    if arguments.plan:
+        return measure_plan(arguments.tables)
     if arguments.estimators:
         return measure_estimators(arguments.tables)
     names = list(CONSTRUCTIONS) if arguments.compare else ["eigen-cone"]

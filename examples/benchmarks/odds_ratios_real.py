@@ -1,8 +1,8 @@
 """Odds ratios of public tables from one budget, compared with a regression without privacy.
 
 Schemas have few columns, with bounds and lists from code books, and no cuts. The complete table is
-used. Fit and look together are one Gaussian event of the epsilon in the table. Standard errors
-without privacy are those of statsmodels' ``Logit``: the inverse of the information at the estimate.
+used. `fit_evaluate` has the epsilon in the table for fit and look together. Standard errors without
+privacy are those of statsmodels' ``Logit``: the inverse of the information at the estimate.
 
     SKDP_DATA=data python examples/benchmarks/odds_ratios_real.py         # minutes of a processor
     SKDP_DATA=data python examples/benchmarks/odds_ratios_real.py --seeds 3 --tables cardio
@@ -22,9 +22,7 @@ from scipy.special import ndtri
 from sklearn.linear_model import LogisticRegression
 
 from skdp import OperaLogisticRegression
-from skdp.budget import BudgetAccountant
 from skdp.inference import PrivateInference
-from skdp.mechanisms import analytic_gaussian_epsilon, analytic_gaussian_sigma
 from skdp.preprocessing import (
     BooleanColumn,
     CategoricalColumn,
@@ -134,14 +132,11 @@ def without_privacy(schema: TableSchema, frame: pd.DataFrame, result: Any) -> tu
 
 def look(schema: TableSchema, frame: pd.DataFrame, epsilon: float, args: Any, seed: int) -> Any:
     """Return the result of fit and look for one epsilon."""
-    sigma = analytic_gaussian_sigma(epsilon, DELTA) / math.sqrt(args.share)
     known = {"delta": DELTA, "adjacency": args.adjacency, "random_state": seed}
-    with BudgetAccountant(epsilon=epsilon, delta=DELTA, adjacency=args.adjacency) as budget:
-        fit = OperaLogisticRegression(epsilon=analytic_gaussian_epsilon(sigma, DELTA), **known)
-        model = schema.pipeline(fit).fit(frame)
-        rest, _ = budget.remaining()
-        inference = PrivateInference(epsilon=rest, data_norm=args.data_norm, **known)
-        return inference.evaluate(model, frame)
+    share = {"share": args.share, "data_norm": args.data_norm}
+    inference = PrivateInference(epsilon=epsilon, **known, **share)
+    model = schema.pipeline(OperaLogisticRegression(random_state=seed))
+    return inference.fit_evaluate(model, frame)
 
 
 def measure(schema: TableSchema, frame: pd.DataFrame, epsilon: float, args: Any) -> list[float]:
@@ -169,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", nargs="+", choices=list(FILES), default=list(FILES))
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--share", type=float, default=0.1, help="of the squared mu, for the fit")
+    parser.add_argument("--share", type=float, default=0.3, help="of the squared mu, for the fit")
     parser.add_argument("--data-norm", type=float)
     args = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -42,7 +42,7 @@ def combine_readings(readings: Sequence[Reading]) -> Reading:
 
 
 def count_remainders(readings: Sequence[Reading], prior_sd: Array) -> list[Reading]:
-    """Return readings whose noise has grown by what is not linear on the way to the estimates."""
+    """Return readings with more noise, by the nonlinear part of the way to the estimates."""
     found = list(readings)
     for _ in range(_ROUNDS):
         combined = combine_readings(found)

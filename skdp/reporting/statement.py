@@ -127,9 +127,8 @@ def privacy_statement(
 ) -> PrivacyStatement:
     """Return the privacy statement of a fitted object, a released result or a ledger.
 
-    Every part of the object has one of four verdicts: private, with its privacy cost;
-    data-independent; assumed and not checked, with the assumption; or leaking, with the remedy. If
-    a part leaks, the statement reports that there is no guarantee for the whole object, and a
+    The verdict of every part is private (with its privacy cost), data-independent, assumed and not
+    checked (with the assumption), or leaking (with the remedy). If a part leaks, the statement reports that there is no guarantee for the whole object, and a
     `PrivacyWarning` names the part.
 
     Parameters

@@ -29,8 +29,8 @@ class TableSchema(TableDescription):
     ----------
     columns : sequence of columns
         Descriptions of the columns: `NumericColumn`, `CategoricalColumn`, `OrdinalColumn`,
-        `BooleanColumn`, `DateColumn`, differences of dates from `days_between`, and `IgnoredColumn`
-        for known columns that are not used.
+        `BooleanColumn`, `DateColumn`, and differences of dates from `days_between`.
+        `IgnoredColumn` is for known columns that are not used.
     label : LabelColumn, NumericLabel or None, default=None
         The column to predict, with its public classes or bounds.
     unit : PrivacyUnit, default=PrivacyUnit()
@@ -138,8 +138,8 @@ class TableSchema(TableDescription):
         Parameters
         ----------
         table : DataFrame, mapping or sequence of str
-            A frame; a mapping from names to kinds of column, such as "numeric"; or a sequence of
-            names, together with `dtypes`.
+            A frame, or a mapping from names to kinds of column, such as "numeric". A sequence of
+            names needs `dtypes`.
         dtypes : sequence or None, default=None
             Type of each column, such as ``frame.dtypes``, if `table` contains names.
         label : str or None, default=None
