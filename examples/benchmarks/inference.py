@@ -354,7 +354,7 @@ def measure(
                     / budget(epsilon, design.relation)[1],
                     prior_sd=PRIOR * design.norm,
                     contrasts=design.contrasts,
-                ).width
+                )["width"]
             for name in names:
                 begun = time.process_time()
                 low, high = CONSTRUCTIONS[name](look, PRIOR * design.norm, design.contrasts, rng).T

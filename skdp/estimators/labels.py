@@ -18,7 +18,9 @@ _MANY_KINDS = (
 )
 
 
-def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+def encode_labels(
+    y: np.ndarray, classes: Any, listed: str = "classes="
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted label set and each row's position in it, as int32.
 
     With ``classes=None`` the set is read from `y`. Messages quote no label of any row.
@@ -49,8 +51,8 @@ def encode_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
         codes = _positions(labels, y)
     if np.any(codes < 0):
         raise ValueError(
-            "y holds labels that are not in classes=: classes must name every label that can "
-            "occur, with the type that it has in y."
+            f"y holds labels that are not in {listed}: these must name every label that "
+            "can occur, with the type that it has in y."
         )
     return labels, codes
 

@@ -14,9 +14,8 @@ from skdp.base.parameters import check_choice, check_integer, check_real, parame
 from skdp.exceptions import RowsChangedError
 from skdp.fitting import FitProgress
 from skdp.inference._classes import ClassResults
-from skdp.inference._design import widths_of
-from skdp.inference._fit_score import reading_of_fit, released_score
-from skdp.inference._models import LinearPart, read_linear
+from skdp.inference._forecast import mean_curvature, widths_of
+from skdp.inference._models import LinearPart, read_linear, reading_of_fit, released_score
 from skdp.inference._regression import (
     ErrorPlan,
     RegressionPart,
@@ -27,14 +26,8 @@ from skdp.inference._regression import (
 from skdp.inference._release import Covariance, Look, LookPlan, refuse_large
 from skdp.inference._result import InferenceResult
 from skdp.inference._share import JointCharge
-from skdp.mechanisms.random_stream import RandomStream, is_seeded, resolve_random_state
-from skdp.metrics.base import (
-    EvaluatesModel,
-    Judged,
-    ask_each_row,
-    is_known,
-    is_of_fit,
-)
+from skdp.mechanisms.random_stream import is_seeded, resolve_random_state
+from skdp.metrics.base import EvaluatesModel, Judged, ask_each_row, is_known, is_of_fit
 from skdp.running import around_runs
 from skdp.solvers import Rows
 from skdp.tables.records import Records, fit_context
@@ -50,11 +43,10 @@ _WITHHELD = (
 class PrivateInference(EvaluatesModel):
     """Odds ratios of a public linear model with intervals, from private rows and one charge.
 
-    The sum of scores and the information matrix of the rows are released with Gaussian noise, at
-    the coefficients of the model and at corrected ones. Estimates, intervals, odds ratios and
-    p-values follow without further cost. The model may be fitted privately on the same rows, for
-    a separate charge or by `fit_evaluate`, or come from elsewhere. For a regressor, residuals are
-    clipped, and coefficients are in units of the target.
+    Scores and information of the rows are released with Gaussian noise, at the coefficients of the
+    model and at corrected ones; estimates, intervals and p-values follow. The model may be fitted
+    privately on the same rows, for a separate charge or by `fit_evaluate`, or come from elsewhere.
+    For a regressor, residuals are clipped, and coefficients are in units of the target.
 
     See Also
     --------
@@ -62,18 +54,14 @@ class PrivateInference(EvaluatesModel):
 
     Notes
     -----
-    Rows are divided by the public bound on rows with their constant column; longer rows count less,
-    with the squared ratio as a weight. The noise is that of the scores: the information adds
-    nothing to the sensitivity, which is 1 per record, or 2 under replace-one, and 1.06 or 2.004 for
-    a regressor. A record is a row, or the mean of the rows of an id in ``groups=``. Proofs:
-    ``docs/proofs/inference.md``.
+    The information adds nothing to the sensitivity, which is that of the scores: 1 per record, or 2
+    under replace-one, and 1.06 or 2.004 for a regressor. A record is a row, or the mean of the rows
+    of an id in ``groups=``. ``docs/proofs/inference.md`` has proofs, ``docs/odds_ratios.md`` limits
+    of intervals.
 
-    Public class weights move the intercept by the logarithm of their ratio, which is taken back
-    first. Objective perturbation without `max_grad_norm` and recalibration has released its score
-    with its weights. On the table of the fit, this score is used as well, without further cost.
-
-    Intervals are for the coefficients of the population: those that fit best if the logistic model
-    does not hold. They do not cover the choice of columns by private scores.
+    The effect of public class weights on the intercept is taken back first. Objective perturbation
+    without `max_grad_norm` and recalibration has released its score with its weights, which is used
+    as well on the table of the fit.
 
     Examples
     --------
@@ -91,51 +79,48 @@ class PrivateInference(EvaluatesModel):
 
     covariance: Covariance = parameter(
         '{"model", "sandwich"}',
-        """Variance of the scores. ``"model"`` uses the information, which suits independent records
-        and is an upper bound for means over the rows of an id. ``"sandwich"`` also releases the
-        squared scores, with 5 % more noise in all: intervals stay valid if the model is wrong, and
-        are narrower for ids with several rows.""",
+        """Variance of the scores. ``"model"`` uses the information, an upper bound for means over
+        the rows of an id. ``"sandwich"`` also releases the squared scores, with 5 % more noise in
+        all: intervals stay valid if the model is wrong, and are narrower for ids with several
+        rows.""",
         default="model",
     )
     prior_sd: float = parameter(
         "float",
         """Standard deviation of the normal prior of each coefficient per half the range of its
-        column, and of the intercept. It is in log odds, or in half ranges of the target for a
-        regressor. Declare it before the look. Ranges of columns follow from the schema; without
-        one, columns are taken to share `data_norm` equally.""",
+        column, and of the intercept, in log odds or half ranges of the target. Declare it before
+        the look. Ranges follow from the schema; without one, columns share `data_norm` equally.""",
         default=2.5,
     )
     data_norm: float | None = parameter(
         "float or None",
         """Public bound on the Euclidean norm of a row of the linear model. Longer rows count less.
-        None uses that of the model. Behind a schema, a classifier has that of numbers spread over
-        their bounds, which reduces the noise.""",
+        None uses that of the model, or for a classifier behind a schema that of usual rows.""",
         default=None,
     )
     reference: Any = parameter(
         "label or None",
         """Class that others are compared with, for models of more than two classes. ``"rest"``
-        compares each class with all others, which suits one-vs-rest models. Of two classes, it can
-        only be the first.""",
+        compares each class with all others. Of two classes, it can only be the first.""",
         default=None,
     )
     target_bounds: Any = parameter(
         "tuple of float or None",
-        """Public bounds (low, high) of the target, for regressors. They scale the prior; nothing is
-        clipped. None uses those of the model.""",
+        """Public bounds (low, high) of the target of regressors, which scale the prior. None uses
+        those of the model.""",
         default=None,
     )
     error_sd: float | None = parameter(
         "float or None",
         """Rough standard deviation of the errors of a regressor, public, in units of the target.
-        Residuals count up to 1.5 times this size, and noise grows with it. None uses the
-        ``residual_std_`` or ``scale_`` that the model has released.""",
+        Residuals count up to 1.5 times this size. None uses the ``residual_std_`` or ``scale_``
+        that the model has released.""",
         default=None,
     )
     share: Literal["auto"] | float = parameter(
         'float or "auto"',
-        """Share of the squared mu of (epsilon, delta) for the fit of `fit_evaluate`, in (0, 1). The
-        look has the rest. ``"auto"`` is 0.4 for objective perturbation and 0.3 for other fits.""",
+        """Share of the squared mu of (epsilon, delta) for the fit of `fit_evaluate`, in (0, 1).
+        ``"auto"`` is 0.4 for objective perturbation and 0.3 for other fits.""",
         default="auto",
     )
 
@@ -156,30 +141,25 @@ class PrivateInference(EvaluatesModel):
         Parameters
         ----------
         model : fitted classifier or regressor, pipeline or PublicWeights
-            Public linear model: fitted privately, on these rows or others, or known
-            from elsewhere. Steps before it must treat each row by itself.
+            Public linear model. Steps before it must treat each row by itself.
         X : array, frame or sparse matrix of shape (n_samples, n_features)
-            Private rows, in the format of the model. For a pipeline of a schema, also the complete
-            table.
+            Private rows in the format of the model, or the complete table of its schema.
         y : array of shape (n_samples,) or None, default=None
-            Labels, all from the label set of the model, or numbers. None uses the label column of
-            the table, for a pipeline of a schema.
+            Labels of the model, or numbers. None uses the label column of the table.
         groups : array of shape (n_samples,) or None, default=None
-            Patient id of each row. Each patient is then protected with all rows, which count
-            together as one. None uses the id column of the table if it has one, for a pipeline of a
-            schema.
+            Patient id of each row; each patient is protected with all rows, which count together as
+            one. None uses the id column of the table, if there is one.
 
         Returns
         -------
         InferenceResult, RegressionResult or ClassResults
-            Coefficients with intervals, and odds ratios for classifiers; results by class if there
-            are more than two.
+            Coefficients with intervals, and odds ratios; by class if there are more than two.
 
         Raises
         ------
         ValueError, TypeError
-            For invalid parameters or input, or a model that is not linear, before the charge. Also
-            after the charge, if the steps of the model fail on the rows.
+            For invalid input or a model that is not linear, before the charge. After it if the
+            steps of the model fail on the rows.
         BudgetExceededError
             If the charge exceeds the remaining budget; the rows are not used.
         """
@@ -205,22 +185,9 @@ class PrivateInference(EvaluatesModel):
         Raises
         ------
         ValueError, TypeError
-            As for `evaluate`, and for estimators whose epsilon cannot be set, before the charge.
+            As for `evaluate`, and for estimators that cannot be planned, before the charge.
         BudgetExceededError
             If the joint charge, which precedes the fit, exceeds the remaining budget.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skdp import OperaLogisticRegression
-        >>> from skdp.inference import PrivateInference
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
-        >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
-        >>> model = OperaLogisticRegression(data_norm=1.0)
-        >>> result = PrivateInference(epsilon=2.0).fit_evaluate(model, X, y)
-        >>> bool(result.table()["p_value"][0] < 0.05), result.privacy_spent_.epsilon
-        (True, 2.0)
         """
         self._check_parameters()
         look = clone(self).set_params(adjacency=self._relation)
@@ -235,10 +202,8 @@ class PrivateInference(EvaluatesModel):
 
         Parameters
         ----------
-        n_samples : int
-            Number of rows, or of patients. The cost does not depend on it.
-        n_features : int or None, default=None
-            Not used: the cost does not depend on it either.
+        n_samples, n_features : int
+            Number of rows or patients, and of columns. The cost depends on neither.
         groups : bool, default=False
             Whether `evaluate` will have ``groups=``.
 
@@ -246,15 +211,6 @@ class PrivateInference(EvaluatesModel):
         -------
         PrivacySpent
             Record of the look, for the methods of budgets.
-
-        Examples
-        --------
-        >>> from skdp.budget import BudgetAccountant
-        >>> from skdp.inference import PrivateInference
-        >>> plan = PrivateInference(epsilon=0.5).privacy_plan(n_samples=5000)
-        >>> budget = BudgetAccountant(epsilon=1.0, delta=1e-5)
-        >>> bool(budget.check(plan)[0] > 0.5)
-        True
         """
         self._check_parameters()
         check_integer("n_samples", n_samples, at_least=1)
@@ -274,10 +230,9 @@ class PrivateInference(EvaluatesModel):
         Parameters
         ----------
         model : Pipeline
-            ``schema.pipeline(linear private classifier)``, fitted or not. The epsilon of its last
-            step is that of the fit.
+            ``schema.pipeline(linear private classifier)``, with the epsilon of the fit.
         n : int
-            Number of rows, or of patients if `evaluate` will have ``groups=``.
+            Number of rows, or of patients.
         prevalence, auc : float, default=0.5 and 0.75
             Assumed share of the second class, in (0, 1), and area under the ROC curve, in [0.5, 1).
         marginals : mapping or None, default=None
@@ -293,26 +248,13 @@ class PrivateInference(EvaluatesModel):
         ------
         TypeError
             If the model is no pipeline of a schema.
-
-        Examples
-        --------
-        >>> from skdp import ObjectivePerturbationLogisticRegression
-        >>> from skdp.inference import PrivateInference
-        >>> from skdp.preprocessing import BooleanColumn, NumericColumn, TableSchema
-        >>> schema = TableSchema([NumericColumn("age", 20, 90), BooleanColumn("smoker")])
-        >>> model = schema.pipeline(ObjectivePerturbationLogisticRegression(epsilon=0.6))
-        >>> widths = PrivateInference(epsilon=0.8).expected_widths(model, n=20_000)
-        >>> bool(1.0 < widths["width_ratio"][0] < 1.2)
-        True
         """
         self._check_parameters()
         n = check_integer("n", n, at_least=1)
-        curvature = (
-            check_real("prevalence", prevalence, above=0.0, below=1.0),
-            check_real("auc", auc, at_least=0.5, below=1.0),
-        )
-        given = marginals, float(self.prior_sd), float(self.epsilon)
-        return widths_of(model, self._plan_look(), n, curvature, *given)
+        prevalence = check_real("prevalence", prevalence, above=0.0, below=1.0)
+        curvature = mean_curvature(prevalence, check_real("auc", auc, at_least=0.5, below=1.0))
+        given = curvature, marginals, float(self.prior_sd), float(self.epsilon)
+        return widths_of(model, self._plan_look(), n, *given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -328,12 +270,11 @@ class PrivateInference(EvaluatesModel):
                 raise ValueError(
                     f"For a regressor, covariance must be 'model', got {self.covariance!r}."
                 )
-            part: LinearPart = read_regression(
-                model, self.data_norm, self.target_bounds, self.error_sd
-            )
+            given = self.data_norm, self.target_bounds, self.error_sd
+            part: LinearPart = read_regression(model, *given)
         else:
             part = read_linear(model, self.data_norm, self.reference, float(self.epsilon))
-        return part, part.shown
+        return part, part.transform
 
     def _encode(self, truth: np.ndarray, about: LinearPart) -> np.ndarray:
         return about.encode(truth)
@@ -390,8 +331,8 @@ class PrivateInference(EvaluatesModel):
         """Return the valid rows behind the steps; steps of others see rows as made-up ones."""
         about: LinearPart = records.about
         if records.way.block_rows > 1 and all(map(is_known, about.steps)):
-            return about.checked(about.transform(records.X))
-        return about.checked(ask_each_row(about.shown, records))
+            return about.checked(about.transform(records.X, dense=False))
+        return about.checked(ask_each_row(about.transform, records))
 
     def _look(self, plan: LookPlan, records: Judged, X: Any) -> list[Look]:
         """Return a look at the model with valid rows of its columns."""
@@ -403,23 +344,18 @@ class PrivateInference(EvaluatesModel):
         rows = Rows.from_matrix(X, ones, *bounds, "signs", shares, n_units)
         parts = about, *about.others
         tables = [part.table(rows, labels, shares) for part in parts]
-        stream = self._stream_of(plan, parts, X, labels, codes)
+        context = b""
+        if is_seeded(self.random_state):  # a seed ties the noise to rows, weights and plan
+            weights = [(part.theta, part.code, part.against) for part in parts]
+            public = plan.event, plan.adjacency, (*bounds, getattr(plan, "limit", None)), weights
+            columns = (labels,) if codes is None else (labels, codes)
+            context = fit_context(self, X, *columns, inferred=public)
+        stream = resolve_random_state(self.random_state, context)
         found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
         Records.check_rows(records)  # which both stages have read
         if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):
             X.check_rows()
         return found
-
-    def _stream_of(self, plan: LookPlan, parts: Any, *used: Any) -> RandomStream:
-        """Return the source of the noise, which a seed ties to rows, weights and plan."""
-        context = b""
-        if is_seeded(self.random_state):
-            X, *columns = (part for part in used if part is not None)
-            scale = parts[0].data_norm, parts[0].constant, getattr(plan, "limit", None)
-            weights = [(part.theta, part.code, part.against) for part in parts]
-            public = plan.event, plan.adjacency, scale, weights
-            context = fit_context(self, X, *columns, inferred=public)
-        return resolve_random_state(self.random_state, context)
 
     def _result(
         self, plan: LookPlan, records: Judged, released: list[Look], spent: PrivacySpent

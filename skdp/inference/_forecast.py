@@ -1,43 +1,93 @@
-"""Widths of intervals before a look is paid for, from public numbers.
+"""Expected widths of intervals from public numbers, before a look is paid for.
 
-Units are scaled. Section 9 of ``docs/proofs/inference.md`` derives them.
+Section 9 of ``docs/proofs/inference.md`` derives them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
+from sklearn.base import clone, is_classifier
+
+from skdp.accounting.numerics import gaussian_profile
+from skdp.base.scikit_learn import is_private, last_and_meaning, last_step
+from skdp.inference._models import LinearPart, usual_norm
+from skdp.inference._release import LookPlan, constant_value
 
 Array = NDArray[np.float64]
 
+# Public rows from the schema, with a fixed seed.
+_ROWS, _SEED = 4000, 0
 _NODES = 64
 # Directions of less than this share of the largest second moment have no information.
 _LEAST_MOMENT = 1e-10
 
 
-class ExpectedWidths(NamedTuple):
-    """Widths that a look is expected to have, for each contrast, in log odds."""
+def widths_of(
+    model: Any,
+    plan: LookPlan,
+    n: int,
+    curvature: float,
+    marginals: Mapping[str, Any] | None,
+    prior_sd: float,
+    epsilon: float,
+) -> dict[str, NDArray[Any]]:
+    """Return expected widths of the effects of a schema's columns."""
+    schema, linear = getattr(model, "schema", None), last_step(model)
+    if schema is None or not hasattr(linear, "_row_bound") or not is_classifier(linear):
+        raise TypeError(
+            "widths are expected for schema.pipeline(linear private classifier). For a regressor, "
+            "evaluate a model of a simulated table of the same size."
+        )
+    before = [step for _, step in model.steps[:-1]]
+    if any(map(is_private, before)):
+        raise TypeError("widths are not expected behind steps that learn privately.")
+    Z = schema.sample_public(_ROWS, marginals=marginals, random_state=_SEED)
+    for step in before:
+        Z = clone(step).fit_transform(Z)
+    Z, meaning = np.asarray(Z, dtype=np.float64), last_and_meaning(model)[1]
+    if meaning is None:
+        raise TypeError("the steps before the model give its columns no meaning of the schema.")
+    part = LinearPart(
+        model=model,
+        steps=(),
+        linear=linear,
+        meaning=meaning,
+        classes=np.arange(2),
+        coef=np.zeros(Z.shape[1]),
+        intercept=0.0,
+        data_norm=usual_norm(meaning, float(linear._row_bound), epsilon),
+        names=np.arange(Z.shape[1]),
+        constant=constant_value(len(meaning.parts), bool(linear.fit_intercept)),
+    )
+    effects = [own for _, own in meaning.effects({}, range(Z.shape[1]))[0] if not own.is_reference]
+    functions = np.array([effect.weights for effect in effects])
+    # The last column is the constant one, if there is any.
+    rows = np.column_stack([Z, np.full(len(Z), part.data_norm * part.constant)]) / part.norm
+    functions = np.column_stack([functions, np.zeros(len(functions))])
+    rows, functions = rows[:, : part.theta.size] @ part.basis, functions[:, : part.theta.size]
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    cut = rows * np.minimum(1.0, part.data_norm / np.maximum(lengths, 1e-300))
+    fit_mu = gaussian_profile.mu(float(linear.epsilon), max(float(linear.delta), 1e-12))
+    widths = expected_widths(
+        *(cut.T @ cut / len(rows), n, curvature),
+        own_moments=rows.T @ rows / len(rows),
+        score_noise=plan.sums.sigma,
+        matrix_noise=plan.sums.sigma / plan.factors[0],
+        fit_noise=plan.sums.l2 / fit_mu,
+        prior_sd=part.prior(prior_sd),
+        contrasts=functions @ part.contrasts,
+    )
+    names = np.array([(effect.name, effect.step) for effect in effects], dtype=object).T
+    return {"name": names[0], "step": names[1], **widths}
 
-    width: Array  # (k,)
-    non_private: Array  # (k,) infinite where rows do not determine the contrast
-    prior_share: Array  # (k,) posterior variance over prior variance
 
-    @property
-    def ratio(self) -> Array:
-        """Width over the width without privacy, (k,)."""
-        return self.width / self.non_private
-
-
-def mean_curvature(prevalence: float, roc_auc: float = 0.75) -> float:
-    """Return the mean of p (1 - p) over records, from a prevalence and an area under the curve.
-
-    Log odds are taken as normal within each class, with one variance (the binormal model).
-    """
-    if not (0.0 < prevalence < 1.0 and 0.5 <= roc_auc < 1.0):
-        raise ValueError("`prevalence` must be in (0, 1) and `roc_auc` in [0.5, 1).")
+def mean_curvature(prevalence: float, roc_auc: float) -> float:
+    """Return the mean of p (1 - p), for log odds that are normal in each class (binormal)."""
     variance = 2.0 * ndtri(roc_auc) ** 2
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     total = 0.0
@@ -48,7 +98,7 @@ def mean_curvature(prevalence: float, roc_auc: float = 0.75) -> float:
 
 
 def expected_widths(
-    second_moments: ArrayLike,
+    second_moments: Array,
     n_records: float,
     curvature: float,
     *,
@@ -56,37 +106,34 @@ def expected_widths(
     matrix_noise: float,
     fit_noise: float,
     prior_sd: ArrayLike,
-    contrasts: ArrayLike,
-    level: float = 0.95,
+    contrasts: Array,
     own_moments: Any = None,
-) -> ExpectedWidths:
-    """Return the widths of intervals that one look is expected to give, in scaled units."""
-    # `second_moments` are means of x x^T over records, `curvature` that of p (1 - p). Noise is that
-    # of a `Reading`; `fit_noise` is that of a sum of scores, per coordinate. `own_moments` are
-    # those without privacy, if they are others: longer rows count less in the look.
-    rows, moments = np.asarray(contrasts), np.asarray(second_moments)
-    information = n_records * curvature * 0.5 * (moments + moments.T)
-    identity = np.eye(len(moments))
-    variances = np.broadcast_to(prior_sd, len(moments)) ** 2.0
-    prior = np.diag(1.0 / variances)
+) -> dict[str, Array]:
+    """Return widths of 95 % intervals from means of x x^T and of p (1 - p), in scaled units.
+
+    Noise is that of a `Reading`, `fit_noise` that of a sum of scores. `own_moments` are those
+    without privacy, if they are others: longer rows count less in the look.
+    """
+    information = n_records * curvature * second_moments
+    identity = np.eye(len(information))
+    variances = np.broadcast_to(prior_sd, len(information)) ** 2.0
 
     def posterior(noise: Array) -> Any:
-        return np.linalg.inv(information @ np.linalg.solve(noise, information) + prior)
+        precision = information @ np.linalg.solve(noise, information)
+        return np.linalg.inv(precision + np.diag(1.0 / variances))
 
     distance = posterior(information + max(fit_noise, 1e-12) ** 2 * identity)
     noise = information + max(score_noise, 1e-12) ** 2 * identity
     noise += 0.5 * matrix_noise**2 * (np.trace(distance) * identity + distance)
-    variance = ((rows @ posterior(noise)) * rows).sum(axis=1)
+    variance = ((contrasts @ posterior(noise)) * contrasts).sum(axis=1)
 
-    if own_moments is not None:
-        information = n_records * curvature * np.asarray(own_moments)
-    values, basis = np.linalg.eigh(information)
-    known, squares = values > _LEAST_MOMENT * values[-1], (rows @ basis) ** 2
-    own = (squares[:, known] / values[known]).sum(axis=1)
+    own = second_moments if own_moments is None else own_moments
+    values, basis = np.linalg.eigh(n_records * curvature * own)
+    known, squares = values > _LEAST_MOMENT * values[-1], (contrasts @ basis) ** 2
     lost = squares[:, ~known].sum(axis=1) > _LEAST_MOMENT * squares.sum(axis=1)
-    both = 2.0 * ndtri(0.5 + 0.5 * level)
-    return ExpectedWidths(
-        both * np.sqrt(variance),
-        np.where(lost, np.inf, both * np.sqrt(own)),
-        variance / (rows**2 @ variances),
-    )
+    alone = np.where(lost, np.inf, (squares[:, known] / values[known]).sum(axis=1))
+    return {
+        "width": 2.0 * ndtri(0.975) * np.sqrt(variance),
+        "width_ratio": np.sqrt(variance / alone),
+        "prior_share": variance / (contrasts**2 @ variances),
+    }

@@ -15,8 +15,8 @@ from sklearn.frozen import FrozenEstimator
 
 from skdp.base.parameters import cached_property, check_real
 from skdp.base.scikit_learn import BaseEstimator, fitted_model, last_and_meaning, responds
+from skdp.estimators import ObjectivePerturbationLogisticRegression
 from skdp.estimators.labels import encode_labels
-from skdp.inference._fit_score import constant_of_fit, released_score
 from skdp.inference._release import (
     LARGEST_CONSTANT,
     LARGEST_WEIGHT,
@@ -24,6 +24,8 @@ from skdp.inference._release import (
     norm_of_rows,
 )
 from skdp.inference._stages import Reading
+from skdp.plans.defaults import INTERCEPT_VALUE
+from skdp.plans.objective_perturbation import ObjectivePerturbationPlan
 from skdp.solvers import Rows
 from skdp.tables.inputs import canonical_rows, validate_rows
 
@@ -32,7 +34,7 @@ AnyReading = TypeVar("AnyReading", bound=Reading)
 
 # Public rows on which scores are compared with those of the coefficients, and how closely.
 _TRIED, _CLOSE = 3, 1e-6
-# Above this epsilon, longer rows are worth more noise.
+# Above this epsilon, longer rows are worth more noise, until none counts less.
 _LITTLE_NOISE = 10.0
 
 
@@ -126,7 +128,7 @@ class LinearPart:
 
     def encode(self, truth: Any) -> NDArray[Any]:
         """Return labels as places among the classes."""
-        return encode_labels(truth, self.classes)[1]
+        return encode_labels(truth, self.classes, "the classes of the model")[1]
 
     def table(self, rows: Rows, labels: NDArray[Any], shares: Array) -> Rows:
         """Return rows with signs as targets, without those of other classes."""
@@ -166,11 +168,9 @@ class LinearPart:
 
     @cached_property
     def basis(self) -> Array:
-        """Orthonormal directions in which rows may vary, and the constant column, (d, k).
-
-        Levels of a category add up to a constant, which rows do not tell from the intercept. The
-        noise of the information in such a direction would add to that of all scores.
-        """
+        """Orthonormal directions in which rows may vary, and the constant column, (d, k)."""
+        # Levels of a category add up to a constant, which rows do not tell from the intercept: the
+        # noise of the information in such a direction would add to that of all scores.
         has_intercept = self.constant > 0.0
         if self.meaning is None:
             own = np.eye(self.coef.size)[:, list(self.kept)]
@@ -184,27 +184,17 @@ class LinearPart:
         return self._factors[:, np.newaxis] * self.basis
 
     def reduced(self, look: AnyReading) -> AnyReading:
-        """Return a look in the basis, whose noise has the same law.
-
-        Weights along other directions are constant in all rows, and move to the intercept.
-        """
+        """Return a look in the basis, whose noise has the same law."""
         basis = self.basis
         theta = basis.T @ look.theta
-
-        def between(matrix: Array | None) -> Array | None:
-            return None if matrix is None else basis.T @ matrix @ basis
-
-        if self.meaning is not None and self.constant > 0.0:
+        if self.meaning is not None and self.constant > 0.0:  # what rows do not tell from it
             lost = (look.theta - basis @ theta) * self._factors
             _, row, _ = self.meaning.effects({}, range(self.coef.size))
             theta[-1] += lost[:-1] @ row / self._factors[-1]
-        return replace(
-            look,
-            theta=theta,
-            score=basis.T @ look.score,
-            information=between(look.information),
-            squares=between(look.squares),
-        )
+        matrices: dict[str, Any] = {"information": look.information, "squares": look.squares}
+        for name, matrix in matrices.items():
+            matrices[name] = None if matrix is None else basis.T @ matrix @ basis
+        return replace(look, theta=theta, score=basis.T @ look.score, **matrices)
 
     def prior(self, deviation: float) -> Array:
         """Return deviations of weights in the basis, from log odds per half range of a column."""
@@ -215,30 +205,20 @@ class LinearPart:
         found: Array = np.sqrt((self.basis**2).T @ (deviation / whole / self._factors) ** 2)
         return found
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, dense: bool = True) -> Any:
         """Return the columns of the linear model."""
         for step in self.steps:
             X = step.transform(X)
-        return X
-
-    def shown(self, X: Any) -> Any:
-        """Return the columns of made-up rows, dense."""
-        found = self.transform(X)
-        return found.toarray() if hasattr(found, "toarray") else found
+        return X.toarray() if dense and hasattr(X, "toarray") else X
 
     def checked(self, X: Any) -> Any:
         """Return valid rows of the linear model; they are neither copied nor converted."""
+        shape: Any = BaseEstimator()  # the stand-in for a model of anyone
+        shape.n_features_in_ = self.coef.size
+        if not self.steps and responds(self.linear, "feature_names_in_"):
+            shape.feature_names_in_ = self.linear.feature_names_in_
         known: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
-        return canonical_rows(validate_rows(_Shape(self), X, reset=False, **known))
-
-
-class _Shape(BaseEstimator):
-    """Stand-in for a model in scikit-learn's checks of rows."""
-
-    def __init__(self, part: LinearPart) -> None:
-        self.n_features_in_ = part.coef.size
-        if not part.steps and responds(part.linear, "feature_names_in_"):
-            self.feature_names_in_ = part.linear.feature_names_in_
+        return canonical_rows(validate_rows(shape, X, reset=False, **known))
 
 
 def read_linear(
@@ -246,9 +226,10 @@ def read_linear(
 ) -> LinearPart:
     """Return the linear part of a fitted classifier for a look of one epsilon, or refuse it."""
     _, linear = linear_end(model)
+    name = type(linear).__name__
     if not all(responds(linear, own) for own in ("coef_", "intercept_", "classes_")):
         raise TypeError(
-            f"{type(linear).__name__} has no coef_, intercept_ and classes_: odds ratios are those "
+            f"{name} has no coef_, intercept_ and classes_: odds ratios are those "
             "of a fitted linear classifier. Fit one, or pass PublicWeights(coef, intercept)."
         )
     classes = np.asarray(linear.classes_)
@@ -259,20 +240,13 @@ def read_linear(
     if len(coef) == 1:
         coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
     if len(coef) != len(classes):
-        raise ValueError(f"{type(linear).__name__} must have a row of coef_ for each class.")
+        raise ValueError(f"{name} must have a row of coef_ for each class.")
     columns = read_columns(model, data_norm, coef.shape[1], epsilon)
-    parts = []
+    intercept, parts = intercept - logs, []
     for code, base in pairs:
-        of_base = (0.0, 0.0) if base is None else (coef[base], intercept[base] - logs[base])
-        weights = coef[code] - of_base[0], float(intercept[code] - logs[code] - of_base[1])
-        parts.append(LinearPart(
-            coef=weights[0],
-            intercept=weights[1],
-            classes=classes,
-            code=code,
-            against=base,
-            **columns,
-        ))  # fmt: skip
+        less, by = (0.0, 0.0) if base is None else (coef[base], intercept[base])
+        weights = {"coef": coef[code] - less, "intercept": float(intercept[code] - by)}
+        parts.append(LinearPart(**weights, classes=classes, code=code, against=base, **columns))
     return replace(parts[0], others=tuple(parts[1:]))
 
 
@@ -280,38 +254,42 @@ def read_columns(
     model: Any, data_norm: float | None, n_features: int, epsilon: float = math.inf
 ) -> dict[str, Any]:
     """Return public facts about the columns of a linear model, for a look of one epsilon."""
-    steps, linear = linear_end(model)
+    (steps, linear), meaning = linear_end(model), last_and_meaning(model)[1]
     if data_norm is None and not responds(linear, "_row_bound"):
         name = type(linear).__name__
         raise ValueError(
             f"declare data_norm, a public bound on the norm of a row: {name} has none."
         )
-    meaning = last_and_meaning(model)[1]
     meaning = None if meaning is None or meaning.n_features != n_features else meaning
     n_columns = n_features if meaning is None else len(meaning.parts)
     constant = constant_value(n_columns, bool(getattr(linear, "fit_intercept", True)))
     bound = linear._row_bound if data_norm is None else data_norm
     norm = check_real("data_norm", bound, at_least=1e-50, at_most=1e50)
-    if data_norm is None and released_score(linear):  # which has this value of the column
-        constant = min(LARGEST_CONSTANT, constant_of_fit(linear))
+    if data_norm is None and released_score(linear):  # which has its value of the column
+        value = linear._choose("intercept_scaling", lambda given: given / linear._row_bound)
+        constant = min(LARGEST_CONSTANT, INTERCEPT_VALUE if value is None else float(value))
     elif data_norm is None and meaning is not None:
         norm = usual_norm(meaning, norm, epsilon)
+    names = getattr(linear, "feature_names_in_", None)
+    for step in steps:
+        with suppress(Exception):
+            own = getattr(step, "feature_names_in_", None)
+            names = step.get_feature_names_out(own if names is None else names)
+    if names is None or np.shape(names) != (n_features,):
+        names = [f"x{place}" for place in range(n_features)]
     return {
         "model": model,
         "steps": tuple(steps),
         "linear": linear,
         "meaning": meaning,
         "data_norm": norm,
-        "names": _names(steps, linear, n_features),
+        "names": np.asarray(names, dtype=object),
         "constant": constant,
     }
 
 
 def usual_norm(meaning: Any, norm: float, epsilon: float) -> float:
-    """Return the norm of a row whose numbers are spread over their ranges, at most a bound.
-
-    It grows to the bound where epsilon is so large that noise no longer matters.
-    """
+    """Return the norm of a row whose numbers are spread over their ranges, at most a bound."""
     longest, usual = meaning.norms
     spread = usual**2 * max(1.0, epsilon / _LITTLE_NOISE)
     return math.sqrt(min(norm**2, max(norm, longest) ** 2 - longest**2 + spread))
@@ -320,15 +298,12 @@ def usual_norm(meaning: Any, norm: float, epsilon: float) -> float:
 def compared_classes(
     linear: Any, labels: list[Any], reference: Any
 ) -> tuple[list[tuple[int, int | None]], list[float]]:
-    """Return places of compared classes, and logarithms of the class weights of a model.
-
-    Public class weights have moved the intercepts of its fit by these.
-    """
+    """Return places of compared classes, and by how much class weights moved intercepts."""
     name, given = type(linear).__name__, getattr(linear, "class_weight", None)
-    if given is not None and responds(linear, "_label_weights"):
-        given = linear._label_weights()
-    elif given is None:
+    if given is None:
         given = {}
+    elif responds(linear, "_label_weights"):
+        given = linear._label_weights()
     if not isinstance(given, dict):
         raise ValueError(
             f"the class weights of {name} were counted in the fit and are not stored, so that their"
@@ -376,10 +351,7 @@ def refuse_nonlinear(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> None:
-    """Refuse a model with other scores than those of its coefficients, by public rows.
-
-    The first method with a name in the list gives the scores, which count within bounds.
-    """
+    """Refuse a model whose first method in the list has other scores, within bounds."""
     score = next((getattr(linear, name) for name in names if responds(linear, name)), None)
     if score is None:
         return
@@ -393,14 +365,40 @@ def refuse_nonlinear(
         )
 
 
-def _names(steps: list[Any], linear: Any, n_features: int) -> NDArray[Any]:
-    """Return the names of columns, or numbered ones."""
-    names = getattr(linear, "feature_names_in_", None)
-    for step in steps:
-        with suppress(Exception):
-            own = getattr(step, "feature_names_in_", None)
-            names = step.get_feature_names_out(own if names is None else names)
-    found = None if names is None else np.asarray(names, dtype=object)
-    if found is None or found.shape != (n_features,):
-        return np.array([f"x{place}" for place in range(n_features)], dtype=object)
-    return found
+def released_score(linear: Any) -> bool:
+    """Return whether the weights of a fit give its score: nothing was clipped or changed."""
+    return (
+        type(linear) is ObjectivePerturbationLogisticRegression
+        and linear.max_grad_norm is None
+        and linear.class_weight is None
+        and linear.calibration_ == (0.0, 1.0)
+        and linear.unit_weighting == "mean"
+        and linear.max_unit_rows is None
+        and linear.delta > 0.0
+        and linear.fit_intercept
+        and linear.numerics == "float"
+    )
+
+
+def reading_of_fit(part: Any, shape: tuple[int, int], by_unit: bool) -> Reading | None:
+    """Return the released score for a table of the fit's rows; None if its plan was another one.
+
+    It is a function of released weights: section 6 of ``docs/proofs/inference.md``.
+    """
+    linear, spent = part.linear, part.linear.privacy_spent_
+    try:
+        plan: ObjectivePerturbationPlan = linear._plan_shape(shape, 2, by_unit)
+    except ValueError:  # of parameters that were changed after the fit
+        return None
+    unit = "group" if by_unit else "row"
+    same = plan.event == spent.event and plan.adjacency == spent.adjacency and unit == spent.unit
+    scale = plan.model.units.data_norm, plan.model.intercept_value
+    if not same or scale != (part.data_norm, part.constant):
+        return None
+    # Rows of the fit have the same direction, and are longer by this.
+    length = part.norm / part.data_norm
+    penalty = plan.model.n_rows * plan.penalty
+    curvature = 0.25 * plan.model.n_rows * plan.model.row_norm**2
+    noise = math.hypot(plan.tilt_sigma, (curvature + penalty) * plan.sigma)
+    weights = part.theta / length
+    return part.reduced(Reading(part.theta, penalty * weights / length, noise / length))

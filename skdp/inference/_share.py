@@ -35,15 +35,11 @@ _WANTED = (
 
 
 class JointCharge:
-    """Accountant of one fit, which charges fit and look together before the fit uses rows.
-
-    The look has the least noise with which the composition of both events meets the target.
-    """
+    """Accountant of one fit, which charges fit and look together before the fit uses rows."""
 
     def __init__(self, look: Any, adjacency: Adjacency) -> None:
         self.look, self.adjacency = look, adjacency
         self.event: Any = None
-        self.multiplier = math.inf
         self.fitted: Any = None
 
     def fit(self, estimator: Any, X: Any, y: Any, groups: Any) -> Any:
@@ -56,7 +52,12 @@ class JointCharge:
         given = own.get("noise_multiplier") is not None or not set(_PLANNED) <= own.keys()
         if len(private) != 1 or given or not bound:
             raise TypeError(_WANTED)
-        self._check_look(linear, take_apart(estimator, X, y, groups)[1])
+        labels = take_apart(estimator, X, y, groups)[1]
+        if is_regressor(linear) and look.error_sd is None:
+            raise ValueError("declare error_sd, a rough standard deviation of the errors.")
+        if not is_regressor(linear) and labels is not None:
+            known = encode_labels(validate_column(labels), linear.classes)[0]
+            compared_classes(linear, known.tolist(), look.reference)
         share = _OBJECTIVE if type(linear).__name__.startswith("ObjectivePert") else _OTHER
         mu = gaussian_profile.mu(float(look.epsilon), delta)
         mu *= math.sqrt(share if look.share == "auto" else look.share)
@@ -70,17 +71,8 @@ class JointCharge:
         self.fitted = last_step(model).privacy_spent_
         return model.set_params(**{f"{prefix}accountant": linear.accountant})
 
-    def _check_look(self, linear: Any, labels: Any) -> None:
-        """Refuse a look at the model of an estimator, as far as it is known before the fit."""
-        if is_regressor(linear):
-            if self.look.error_sd is None:
-                raise ValueError("declare error_sd, a rough standard deviation of the errors.")
-        elif labels is not None:
-            known = encode_labels(validate_column(labels), linear.classes)[0]
-            compared_classes(linear, known.tolist(), self.look.reference)
-
     def reserve(self, event: Event, *, seeded: bool, unit: Unit, **_: Any) -> None:
-        """Find the noise of the look, and charge both."""
+        """Charge both, with the least noise of the look for which they meet the target."""
         if self.event is not None:
             raise BudgetExceededError("the estimator charges twice in one fit; one was planned.")
         look, adjacency = self.look, self.adjacency
@@ -89,15 +81,15 @@ class JointCharge:
             return ComposedEvent((event, GaussianEvent(multiplier)))
 
         target = float(look.epsilon), float(look.delta)
-        self.multiplier = calibrate_event(both, *target, adjacency=adjacency)
-        self.event = both(self.multiplier)
+        self.event = both(calibrate_event(both, *target, adjacency=adjacency))
         spent = look._record_of(self.event, adjacency, "a fit and a look at it", (), ())
         spent = replace(spent, seeded=seeded or spent.seeded, unit=unit)
         charge_fit(look, spent, None, ".fit_evaluate")
 
     def with_noise(self, plan: LookPlan) -> LookPlan:
         """Return the plan of a look with the noise that was charged."""
-        return replace(plan, sums=plan.sums.continuous(self.multiplier * ROUND_UP))
+        multiplier = self.event.events[1].noise_multiplier
+        return replace(plan, sums=plan.sums.continuous(multiplier * ROUND_UP))
 
     def total(self, spent: PrivacySpent) -> PrivacySpent:
         """Return the record of fit and look, from that of the look."""

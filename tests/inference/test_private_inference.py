@@ -347,7 +347,7 @@ def test_what_is_wrong_is_refused_before_the_charge(model, terms, words):
     ("rows", "labels", "words"),
     [
         (np.where(X == X[5, 0], np.nan, X), Y, "Input X contains NaN"),
-        (X, Y + 1, "labels that are not in classes"),
+        (X, Y + 1, "labels that are not in the classes of the model"),
         (X, Y[:-1], "one entry for each row"),
         (X[:0], Y[:0], "y is empty"),
         (X, None, "requires y"),
