@@ -128,8 +128,8 @@ def privacy_statement(
     """Return the privacy statement of a fitted object, a released result or a ledger.
 
     The verdict of every part is private (with its privacy cost), data-independent, assumed and not
-    checked (with the assumption), or leaking (with the remedy). If a part leaks, the statement reports that there is no guarantee for the whole object, and a
-    `PrivacyWarning` names the part.
+    checked (with the assumption), or leaking (with the remedy). If a part leaks, the statement
+    reports that there is no guarantee for the whole object, and a `PrivacyWarning` names the part.
 
     Parameters
     ----------
