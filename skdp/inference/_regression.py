@@ -229,6 +229,7 @@ class RegressionResult(InferenceResult):
     _estimated: ClassVar[str] = "coefficients that fit clipped residuals best"
     _range: ClassVar[str] = "half ranges of the target per half the range of a column"
     _far: ClassVar[float] = 2.0
+    _most_curved: ClassVar[float] = math.inf  # the information is that at any weights
 
     @property
     def _known(self) -> dict[str, Any]:

@@ -31,12 +31,16 @@ Array = NDArray[np.float64]
 MOSTLY_PRIOR = 0.25
 # Above this change of log odds, the information at the weights of the look may be another one.
 LARGEST_CHANGE = 0.5
-_PRIOR, _FAR, _LEFT_OUT = "mostly prior", "far from model", "left out"
+# Below this multiple of the information's noise, the information on a contrast may be none.
+LEAST_INFORMATION = 3.0
+_PRIOR, _FAR, _LEFT_OUT = "mostly prior", "needs second look", "left out"
+_HIDDEN = "hidden by noise"
 _REMEDY = "Use fewer columns, levels with more rows, or a larger epsilon."
 _SECOND = "A second look, evaluate(result.model_, ...), is at the estimates, for a new charge."
 _FIT_AGAIN = "Look at a fit with a larger epsilon."
 _REASONS = {
     _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. " + _REMEDY,
+    _HIDDEN: "noise hides the information on it, which may be none; no p-value. " + _REMEDY,
     _FAR: "estimates are too far from the weights of the look; no p-value. " + _SECOND,
     _LEFT_OUT: "rows do not vary there, by their description or in this variant; no estimate.",
 }
@@ -100,6 +104,8 @@ class InferenceResult(JsonRecord):
     _estimated: ClassVar[str] = "log odds that fit best"
     _range: ClassVar[str] = "per half the range of a column"
     _far: ClassVar[float] = 1.0  # multiple of the largest change above which there is no p-value
+    # Most squared change per half range, over the standard error: about the error of one step.
+    _most_curved: ClassVar[float] = 0.15
 
     @cached_property
     def posterior(self) -> LookPosterior:
@@ -129,8 +135,8 @@ class InferenceResult(JsonRecord):
             - "coefficient", "std_error", "low", "high": log odds with an interval;
             - "odds_ratio", "odds_low", "odds_high": their exponentials;
             - "p_value": two-sided, NaN with a note, and "prior_share" of the variance;
-            - "note": "mostly prior" if this exceeds 1/4, "far from model", "left out", or empty;
-              `reason` explains it.
+            - "note": "mostly prior" if this exceeds 1/4, "hidden by noise", "needs second look",
+              "left out", or empty; `reason` explains it.
 
         Raises
         ------
@@ -341,6 +347,12 @@ class InferenceResult(JsonRecord):
             return told, functions, at
         return {key: column[:-1] for key, column in told.items()}, functions[:-1, :-1], ""
 
+    def _is_hidden(self, rows: Array) -> NDArray[np.bool_]:
+        """Return where the information on contrasts is within its noise."""
+        noise, squares = self.look.matrix_noise, (rows @ self.posterior.basis) ** 2
+        parts = squares * (noise / np.maximum(self.posterior.eigenvalues, noise))
+        return np.asarray(squares.sum(axis=1) < LEAST_INFORMATION * parts.sum(axis=1))
+
     def _intervals(
         self, told: Any, functions: Array, at: str, level: float, advice: Sequence[str] = ()
     ) -> CoefficientIntervals:
@@ -352,8 +364,11 @@ class InferenceResult(JsonRecord):
         law = self.posterior.laws(rows)
         low, high = law.quantiles([tail, 1.0 - tail]).T
         note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
-        if self._change > self._far * self._largest_change:
-            note[note == ""] = _FAR
+        note[(note == "") & self._is_hidden(rows)] = _HIDDEN
+        changed = (law.mean - rows @ self.posterior.theta) ** 2 / self._most_curved
+        far = changed > law.deviation * law.prior / self.prior_deviation  # prior: in half ranges
+        far |= self._change > self._far * self._largest_change
+        note[(note == "") & far] = _FAR
         note[~estimated] = _LEFT_OUT
         note[is_reference] = ""
         p_value = np.where(note == "", law.p_value, np.nan)

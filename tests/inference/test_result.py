@@ -126,7 +126,8 @@ def test_contrasts_are_sums_of_rows_or_changes_of_cells(exact, noisy):
     ten = noisy.contrast({"age": 10})
     for key in ("coefficient", "low", "high", "std_error"):
         assert ten[key][0] == pytest.approx(10 * table[key][place["age"]], rel=1e-6)
-    assert ten["p_value"][0] == pytest.approx(table["p_value"][place["age"]], abs=1e-9)
+    own = pytest.approx(table["p_value"][place["age"]], abs=1e-9, nan_ok=True)
+    assert ten["p_value"][0] == own and ten["note"][0] == table["note"][place["age"]]
     by_row, by_cell = (
         noisy.contrast({"ward=B": 1, "ward=<C&_>": -1}),
         noisy.contrast({"ward": ("<C&_>", "B")}),
@@ -282,14 +283,43 @@ def test_a_second_look_is_offered_and_is_at_the_estimates():
     assert first.change_of_margins > 1.0 and "second look" in first.advice[0]
     # Estimates overshoot, and the null of x1 would be called.
     table = first.table()
-    assert set(table["note"]) == {"far from model"} and np.isnan(table["p_value"]).all()
+    assert set(table["note"]) == {"needs second look"} and np.isnan(table["p_value"]).all()
     assert not table["low"][1] < 0.0 < table["high"][1] and "too far" in table.reason
     second = look.evaluate(first.model_, X, y)
     assert second.change_of_margins < 0.5 and second.advice == []
     np.testing.assert_allclose(first.model_.coef_[0], first.table()["coefficient"][:2])
-    assert "second" not in repr(second) and first.table().labels[0] == "x0 +1"
+    assert first.table().labels[0] == "x0 +1"
     table = second.table()
     assert table["low"][0] < 2.0 < table["high"][0] and table["low"][1] < 0.0 < table["high"][1]
+
+
+def test_a_rare_level_far_from_its_start_has_a_note_of_its_own():
+    """All rows together have hardly moved, but those of the level have."""
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((40_000, 2)) < [0.02, 0.5], 1.0, -1.0) / np.sqrt(2.0)
+    margin = np.sqrt(2.0) * X @ [2.5, 0.3] + 1.0
+    y = (rng.random(len(X)) < expit(margin)).astype(int)
+    result = PrivateInference(epsilon=1.0, data_norm=1.0, random_state=0).evaluate(
+        PublicWeights([0.0, 0.4], intercept=-1.5), X, y
+    )
+    table = result.table()
+    assert result.change_of_margins < 0.5 and result.advice == []
+    assert table["note"][:2].tolist() == ["needs second look", ""] and table["p_value"][1] < 1e-3
+    assert np.isnan(table["p_value"][0]) and result.contrast({"x0": 3})["note"][0]
+    assert not result.contrast({"x1": 3})["note"][0]
+
+
+@pytest.mark.parametrize("prior_sd", [10.0, 1000.0])
+def test_a_level_without_any_row_has_no_p_value(model, prior_sd):
+    """However wide the prior is, data without information are not taken for evidence."""
+    frame = FRAME[FRAME["ward"] != "<C&_>"]
+    look = PrivateInference(epsilon=3.0, prior_sd=prior_sd, random_state=0)
+    table = look.evaluate(private(frame=frame), frame).table()
+    notes = dict(zip(table["name"], table["note"], strict=True))
+    assert notes["ward=<C&_>"] and np.isnan(table["p_value"][table["name"] == "ward=<C&_>"])
+    if prior_sd == 10.0:
+        assert notes["ward=<C&_>"] == "hidden by noise" and "may be none" in table.reason
+        assert notes["age"] == notes["ward=B"] == ""
 
 
 def test_the_model_predicts_behind_its_steps(model, exact, noisy):
