@@ -1,4 +1,4 @@
-"""Attacks on fit and look together: noise of one seed, and estimators that do not charge as planned."""
+"""Attacks on fit and look together: one seed, and fits that do not charge as planned."""
 
 import numpy as np
 import pytest
