@@ -67,15 +67,21 @@ class JointCharge:
         look._protects = whom_it_protects(model)
         name = "groups" if hasattr(model, "_take_apart") else f"{prefix}groups"
         model.fit(X, y, **({} if groups is None else {name: groups}))
+        if self.event is None:
+            raise BudgetExceededError("the estimator did not charge its fit to its accountant.")
         note_fit(model, X, charged=is_counted(look))
         self.fitted = last_step(model).privacy_spent_
         return model.set_params(**{f"{prefix}accountant": linear.accountant})
 
-    def reserve(self, event: Event, *, seeded: bool, unit: Unit, **_: Any) -> None:
+    def reserve(
+        self, event: Event, *, adjacency: Adjacency, seeded: bool, unit: Unit, **_: Any
+    ) -> None:
         """Charge both, with the least noise of the look for which they meet the target."""
         if self.event is not None:
             raise BudgetExceededError("the estimator charges twice in one fit; one was planned.")
-        look, adjacency = self.look, self.adjacency
+        if adjacency != self.adjacency:
+            raise BudgetExceededError(f"the fit was planned for adjacency={self.adjacency!r}.")
+        look = self.look
 
         def both(multiplier: float) -> Event:
             return ComposedEvent((event, GaussianEvent(multiplier)))
@@ -88,8 +94,10 @@ class JointCharge:
 
     def with_noise(self, plan: LookPlan) -> LookPlan:
         """Return the plan of a look with the noise that was charged."""
-        multiplier = self.event.events[1].noise_multiplier
-        return replace(plan, sums=plan.sums.continuous(multiplier * ROUND_UP))
+        own = self.event.events[1]
+        sums = plan.sums.continuous(own.noise_multiplier * ROUND_UP)
+        # The event also ties a seed's noise to its scale: two scales of it would show the rows.
+        return replace(plan, sums=sums, event=own)
 
     def total(self, spent: PrivacySpent) -> PrivacySpent:
         """Return the record of fit and look, from that of the look."""
