@@ -192,22 +192,18 @@ def posterior_of(reading: Reading, prior_sd: Array) -> LookPosterior:
     middle, cross = None, None
     if reading.squares is not None:
         products = basis.T @ np.clip(reading.squares, -_LARGEST, _LARGEST) @ basis
-        middle, cross = _shrink(products, np.maximum(values, s2), s3)
+        # Variances and covariances of the score are shrunk to those of the model.
+        expected = np.maximum(values, s2)
+        share = expected**2 / (expected**2 + 4.0 * s3**2)
+        middle = expected + share * (np.diagonal(products) - expected)
+        middle = np.maximum(middle, _LEAST_SHARE * expected)
+        cross = np.sqrt(np.outer(share, share)) * 0.5 * (products + products.T)
+        np.fill_diagonal(cross, 0.0)
     axes = basis.T @ score, -basis.T @ theta, (basis**2).T @ prior**2
     drawn, spread = _draw(values, s1, s2, axes, middle)
     gain = drawn / spread
     pull = gain * axes[0] - (basis.T / prior**2) @ theta
     return LookPosterior(theta, prior, values, basis, gain, drawn, pull, cross)
-
-
-def _shrink(products: Array, expected: Array, noise: float) -> tuple[Array, Array]:
-    """Return variances and covariances of the score between eigenvectors, shrunk to the model's."""
-    share = expected**2 / (expected**2 + 4.0 * noise**2)
-    diagonal = np.diagonal(products)
-    variance = np.maximum(expected + share * (diagonal - expected), _LEAST_SHARE * expected)
-    cross = np.sqrt(np.outer(share, share)) * 0.5 * (products + products.T)
-    np.fill_diagonal(cross, 0.0)
-    return variance, cross
 
 
 def _draw(
@@ -217,7 +213,10 @@ def _draw(
 
     `axes` are the score, and the prior mean and variance of the distance from theta.
     """
-    grid = _positive_quantiles(values, s2)
+    # Quantiles of normal laws that are cut to positive numbers, (d, grid).
+    start = np.minimum(-values[:, None] / s2, _FAR)
+    log_levels = np.log1p(-(np.arange(_GRID) + 0.5) / _GRID) + log_ndtr(-start)
+    grid = np.clip(s2 * (-ndtri_exp(log_levels) - start), 1.0 / _LARGEST, _LARGEST)
     exact = grid if middle is None else np.broadcast_to(middle[:, None], grid.shape)
     score, centre, prior = (each[:, None] for each in axes)
     residual, extra = score - grid * centre, np.zeros((len(grid), 1))
@@ -238,11 +237,3 @@ def _draw(
         own[to] = np.minimum(np.searchsorted(total, levels * total[-1]), _GRID - 1)
     drawn, spread = (np.take_along_axis(each, place, axis=1).T for each in (grid, variance))
     return drawn, spread
-
-
-def _positive_quantiles(centres: Array, deviation: float) -> Array:
-    """Return quantiles of normal laws cut to positive numbers, (d, grid)."""
-    levels = np.log1p(-(np.arange(_GRID) + 0.5) / _GRID)
-    start = np.minimum(-centres[:, None] / deviation, _FAR)
-    drawn = -ndtri_exp(levels + log_ndtr(-start)) - start
-    return np.clip(deviation * drawn, 1.0 / _LARGEST, _LARGEST)

@@ -154,7 +154,7 @@ def is_regressor(model: Any) -> bool:
 def read_regression(
     model: Any, data_norm: float | None, target_bounds: Any, error_sd: float | None
 ) -> RegressionPart:
-    """Return the linear part of a fitted regressor, or refuse the model."""
+    """Return the linear part of a fitted regressor, or refuse it."""
     _, linear = linear_end(model)
     name = type(linear).__name__
     coef = np.array(linear.coef_, dtype=np.float64, ndmin=2)

@@ -340,12 +340,8 @@ class InferenceResult(JsonRecord):
         return self.table()._repr_html_() + limits + self.privacy_spent_._repr_html_()
 
     def _effects(self, reference: Any) -> tuple[dict[str, NDArray[Any]], Array, str]:
-        """Return columns that name effects, and their weights on coefficients and intercept."""
-        meaning, kept = self.part.meaning, self.part.kept
-        told, functions, at = describe_effects(self.part.names, meaning, reference or {}, kept)
-        if self.part.constant > 0.0:
-            return told, functions, at
-        return {key: column[:-1] for key, column in told.items()}, functions[:-1, :-1], ""
+        part = self.part
+        return describe_effects(part.names, part.meaning, reference, part.kept, part.constant > 0.0)
 
     def _is_hidden(self, rows: Array) -> NDArray[np.bool_]:
         """Return where the information on contrasts is within its noise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,13 +82,13 @@ def coefficient_table(model: Any) -> dict[str, np.ndarray]:
 
 
 def describe_effects(
-    names: Any, meaning: Any, reference: Mapping[str, Any], kept: Sequence[int]
+    names: Any, meaning: Any, reference: Any, kept: Sequence[int], intercept: bool = True
 ) -> tuple[dict[str, np.ndarray], np.ndarray, str]:
-    """Return columns that name the rows of a table, their weights, and the intercept's point.
+    """Return columns that name effects, their weights on coefficients, and the intercept's point.
 
-    Weights are for the coefficients and the intercept, to which the last row belongs.
+    The last row and the last weights are those of the intercept, if there is one.
     """
-    at = ""
+    at, reference = "", reference or {}
     if meaning is None:
         if reference:
             raise KeyError("reference names columns of a schema, but the model has no schema.")
@@ -98,12 +98,15 @@ def describe_effects(
         rows, where, at = meaning.effects(reference, kept)
         told = [(e.name, column, e.level, e.step, e.is_reference) for column, e in rows]
         functions = np.array([effect.weights for _, effect in rows])
-    whole = np.vstack([np.column_stack([functions, np.zeros(len(told))]), np.append(where, 1.0)])
-    told.append(("(intercept)", "(intercept)", "", "", False))
+    if intercept:
+        functions = np.pad(functions, ((0, 1), (0, 1)))
+        functions[-1] = np.append(where, 1.0)
+        told.append(("(intercept)", "(intercept)", "", "", False))
     keys = ("name", "column", "level", "step", "is_reference")
     columns = zip(keys, zip(*told, strict=True), strict=True)
     found = {key: np.array(own, dtype=object) for key, own in columns}
-    return found | {"is_reference": found["is_reference"].astype(bool)}, whole, at
+    found["is_reference"] = found["is_reference"].astype(bool)
+    return found, functions, at if intercept else ""
 
 
 def _linear_end(model: Any) -> tuple[Any, Any]:

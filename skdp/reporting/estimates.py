@@ -191,14 +191,15 @@ class CoefficientIntervals(dict[str, np.ndarray]):
 
     def to_latex(self) -> str:
         """Return the table for LaTeX, with ``booktabs``, the caption above and notes below."""
-        head, *rows = (
-            " & ".join(safe_text(cell).translate(_LATEX) for cell in line) + r" \\"
-            for line in self._lines()
-        )
-        texts = (self._headline, *self._notes)
-        about, *notes = (safe_text(text).translate(_LATEX) for text in texts)
+
+        def tex(text: str) -> str:
+            return safe_text(text).translate(_LATEX)
+
+        head, *rows = (" & ".join(map(tex, line)) + r" \\" for line in self._lines())
         columns = "l" + "r" * (3 + len(self.extra))
-        body = [head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-        top = [r"\begin{table}", rf"\caption{{{about}}}", rf"\begin{{tabular}}{{{columns}}}"]
-        below = [rf"\par\footnotesize {note}" for note in notes]
-        return "\n".join([*top, r"\toprule", *body, *below, r"\end{table}"])
+        return "\n".join([
+            r"\begin{table}", rf"\caption{{{tex(self._headline)}}}",
+            rf"\begin{{tabular}}{{{columns}}}", r"\toprule",
+            head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}",
+            *(rf"\par\footnotesize {tex(note)}" for note in self._notes), r"\end{table}",
+        ])  # fmt: skip
