@@ -104,7 +104,7 @@ class InferenceResult(JsonRecord):
     _estimated: ClassVar[str] = "log odds that fit best"
     _range: ClassVar[str] = "per half the range of a column"
     _far: ClassVar[float] = 1.0  # multiple of the largest change above which there is no p-value
-    # Most squared change per half range, over the standard error: about the error of one step.
+    # Largest squared change per half range over the standard error, about the error of one step.
     _most_curved: ClassVar[float] = 0.15
 
     @cached_property
@@ -361,8 +361,9 @@ class InferenceResult(JsonRecord):
         low, high = law.quantiles([tail, 1.0 - tail]).T
         note = np.where(law.prior_share > MOSTLY_PRIOR, _PRIOR, "").astype(object)
         note[(note == "") & self._is_hidden(rows)] = _HIDDEN
-        changed = (law.mean - rows @ self.posterior.theta) ** 2 / self._most_curved
-        far = changed > law.deviation * law.prior / self.prior_deviation  # prior: in half ranges
+        # The change beyond its own error; the prior gives the scale of half ranges.
+        changed = (law.mean - rows @ self.posterior.theta) ** 2 - law.deviation**2
+        far = changed / self._most_curved > law.deviation * law.prior / self.prior_deviation
         far |= self._change > self._far * self._largest_change
         note[(note == "") & far] = _FAR
         note[~estimated] = _LEFT_OUT

@@ -40,6 +40,7 @@ class JointCharge:
     def __init__(self, look: Any, adjacency: Adjacency) -> None:
         self.look, self.adjacency = look, adjacency
         self.event: Any = None
+        self.own: Any = None  # of the look
         self.fitted: Any = None
 
     def fit(self, estimator: Any, X: Any, y: Any, groups: Any) -> Any:
@@ -87,17 +88,17 @@ class JointCharge:
             return ComposedEvent((event, GaussianEvent(multiplier)))
 
         target = float(look.epsilon), float(look.delta)
-        self.event = both(calibrate_event(both, *target, adjacency=adjacency))
+        self.own = GaussianEvent(calibrate_event(both, *target, adjacency=adjacency))
+        self.event = both(self.own.noise_multiplier)
         spent = look._record_of(self.event, adjacency, "a fit and a look at it", (), ())
         spent = replace(spent, seeded=seeded or spent.seeded, unit=unit)
         charge_fit(look, spent, None, ".fit_evaluate")
 
     def with_noise(self, plan: LookPlan) -> LookPlan:
         """Return the plan of a look with the noise that was charged."""
-        own = self.event.events[1]
-        sums = plan.sums.continuous(own.noise_multiplier * ROUND_UP)
+        sums = plan.sums.continuous(self.own.noise_multiplier * ROUND_UP)
         # The event also ties a seed's noise to its scale: two scales of it would show the rows.
-        return replace(plan, sums=sums, event=own)
+        return replace(plan, sums=sums, event=self.own)
 
     def total(self, spent: PrivacySpent) -> PrivacySpent:
         """Return the record of fit and look, from that of the look."""
