@@ -149,8 +149,9 @@ def measure(schema: TableSchema, frame: pd.DataFrame, epsilon: float, args: Any)
         table = result.table()
         told = np.flatnonzero(~table.is_reference)[:-1]
         low, high, note = (table[key][told] for key in ("low", "high", "note"))
+        tested = np.isfinite(table["p_value"][told])
         known = np.abs(estimates) > ndtri(0.975) * errors
-        both = known & ((low > 0.0) | (high < 0.0)) & (note == "")
+        both = known & ((low > 0.0) | (high < 0.0)) & tested
         wrong = both & (np.sign(low + high) != np.sign(estimates))
         ratio = np.median((high - low) / (2.0 * ndtri(0.975) * errors))
         agree = np.mean((low <= estimates) & (estimates <= high))

@@ -41,7 +41,8 @@ _FIT_AGAIN = "Look at a fit with a larger epsilon."
 _REASONS = {
     _PRIOR: "the data reduce the variance of the prior by less than 3/4; no p-value. " + _REMEDY,
     _HIDDEN: "noise hides the information on it, which may be none; no p-value. " + _REMEDY,
-    _FAR: "estimates are too far from the weights of the look; no p-value. " + _SECOND,
+    _FAR: "the estimate is too far from the weights of the look: its interval may not cover, and "
+    "there is no p-value if all margins have moved far. " + _SECOND,
     _LEFT_OUT: "rows do not vary there, by their description or in this variant; no estimate.",
 }
 # Deviations of its noise above which a released number is known.
@@ -364,11 +365,12 @@ class InferenceResult(JsonRecord):
         # The change beyond its own error; the prior gives the scale of half ranges.
         changed = (law.mean - rows @ self.posterior.theta) ** 2 - law.deviation**2
         far = changed / self._most_curved > law.deviation * law.prior / self.prior_deviation
-        far |= self._change > self._far * self._largest_change
-        note[(note == "") & far] = _FAR
+        all_far = self._change > self._far * self._largest_change
+        note[(note == "") & (far | all_far)] = _FAR
         note[~estimated] = _LEFT_OUT
         note[is_reference] = ""
-        p_value = np.where(note == "", law.p_value, np.nan)
+        tested = (note == "") | ((note == _FAR) & (not all_far))
+        p_value = np.where(tested, law.p_value, np.nan)
         columns = {"coefficient": law.mean, "std_error": law.deviation, "low": low, "high": high,
                    "p_value": p_value, "prior_share": law.prior_share}  # fmt: skip
         for name, values in columns.items():
