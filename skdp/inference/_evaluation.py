@@ -347,7 +347,7 @@ class PrivateInference(EvaluatesModel):
         context = b""
         if is_seeded(self.random_state):  # a seed ties the noise to rows, weights and plan
             weights = [(part.theta, part.code, part.against) for part in parts]
-            public = plan.event, plan.adjacency, (*bounds, getattr(plan, "limit", None)), weights
+            public = plan.event, plan.adjacency, (*bounds, plan.limit), weights
             columns = (labels,) if codes is None else (labels, codes)
             context = fit_context(self, X, *columns, inferred=public)
         stream = resolve_random_state(self.random_state, context)

@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtri
 from sklearn.base import clone, is_classifier
 
 from skdp.accounting.numerics import gaussian_profile
-from skdp.base.scikit_learn import is_private, last_and_meaning, last_step
+from skdp.base.scikit_learn import is_private, last_and_meaning, last_step, responds
 from skdp.inference._models import LinearPart, usual_norm
 from skdp.inference._release import LookPlan, constant_value
 
@@ -37,7 +37,7 @@ def widths_of(
     epsilon: float,
 ) -> dict[str, NDArray[Any]]:
     """Return expected widths of the effects of a schema's columns."""
-    schema, linear = getattr(model, "schema", None), last_step(model)
+    linear, schema = last_step(model), model.schema if responds(model, "schema") else None
     if schema is None or not hasattr(linear, "_row_bound") or not is_classifier(linear):
         raise TypeError(
             "widths are expected for schema.pipeline(linear private classifier). For a regressor, "

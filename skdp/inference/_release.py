@@ -81,6 +81,7 @@ class LookPlan(OnAllRows):
     adjacency: Adjacency
     covariance: Covariance
     event: Event  # one Gaussian release; the stages together cost as much
+    limit: float = math.inf  # of residuals
 
     grid = 0.0
     # Shares of the squared mu; later stages are at corrected weights.

@@ -14,7 +14,7 @@ from skdp.accounting.numerics import gaussian_profile
 from skdp.accounting.privacy_spent import PrivacySpent
 from skdp.base.parameters import Adjacency, Unit
 from skdp.base.pipelines import take_apart, walk
-from skdp.base.scikit_learn import is_private, last_step, whom_it_protects
+from skdp.base.scikit_learn import is_private, last_step, responds, whom_it_protects
 from skdp.budget.charging import charge_fit, is_counted
 from skdp.budget.planning import find_epsilon
 from skdp.estimators.labels import encode_labels
@@ -66,7 +66,7 @@ class JointCharge:
         planned = zip([prefix + name for name in _PLANNED], values, strict=True)
         model = clone(estimator).set_params(**dict(planned))
         look._protects = whom_it_protects(model)
-        name = "groups" if hasattr(model, "_take_apart") else f"{prefix}groups"
+        name = "groups" if responds(model, "_take_apart") else f"{prefix}groups"
         model.fit(X, y, **({} if groups is None else {name: groups}))
         if self.event is None:
             raise BudgetExceededError("the estimator did not charge its fit to its accountant.")

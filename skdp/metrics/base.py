@@ -221,7 +221,7 @@ class EvaluatesModel(ReleaseParameters, PrivateRelease, BaseEstimator):
     def _read(self, X: Any, y: Any, params: dict[str, Any]) -> Judged:
         """Check model, shapes, labels and subgroups; try the model on made-up rows."""
         model, table = params["model"], X
-        if isinstance(model, type | str) or hasattr(model, "__array__"):
+        if isinstance(model, type | str) or responds(model, "__array__"):
             raise TypeError(
                 "model must be a fitted model and comes before X and y, got "
                 f"{'the class ' + model.__name__ if isinstance(model, type) else type(model)}."
