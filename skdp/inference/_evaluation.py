@@ -352,7 +352,7 @@ class PrivateInference(EvaluatesModel):
             context = fit_context(self, X, *columns, inferred=public)
         stream = resolve_random_state(self.random_state, context)
         found = plan.look(parts, tables, codes, float(self.prior_sd), stream)
-        Records.check_rows(records)  # which both stages have read
+        Records.check_rows(records)  # which all stages have read
         if hasattr(X, "check_rows") and not hasattr(records.X, "check_rows"):
             X.check_rows()
         return found
